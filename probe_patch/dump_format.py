@@ -1,0 +1,38 @@
+"""Names of the dump on disk, shared by what writes it and what reads it.
+
+    ${dump_path}/{PHASE_FOLDERS[phase]}/step{N}/rank{R}/dump.json  stack.json  construct.json  meta.json
+
+The first three files are msProbe's (mindstudio-probe 26.2.0), so that its ``compare`` and
+``graph_visualize`` read them.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+Phase: TypeAlias = Literal["ref", "old", "actor"]
+
+PHASE_FOLDERS: Final[dict[Phase, str]] = {
+    "ref": "ref_compute_log_prob",
+    "old": "old_log_prob",
+    "actor": "actor_train",
+}
+
+DUMP_FILE: Final = "dump.json"
+STACK_FILE: Final = "stack.json"
+CONSTRUCT_FILE: Final = "construct.json"
+META_FILE: Final = "meta.json"
+TENSOR_FOLDER: Final = "dump_tensor_data"
+
+
+def step_folder(step: int) -> str:
+    """The folder of one step, which is one rollout in training and one forward in inference."""
+    return f"step{step}"
+
+
+def rank_folder(rank: int) -> str:
+    """The folder of a process that has a rank."""
+    return f"rank{rank}"
+
+
+def process_folder(pid: int) -> str:
+    """The folder of a process that has no rank; readers that pair ranks leave it out."""
+    return f"proc{pid}"
