@@ -1,0 +1,56 @@
+"""What a user asks ``apply`` for, and what the opening marker of a patched file remembers of it."""
+
+import json
+from dataclasses import dataclass
+
+from probe_patch import __version__
+from probe_patch.dump_format import PHASE_FOLDERS, Phase
+from probe_patch.errors import WrongUsage
+
+ALL_PHASES: tuple[Phase, ...] = tuple(PHASE_FOLDERS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which phases to dump, and the config.json to use when the environment names none.
+
+    Attributes:
+        phases: in the order in which slime runs them.
+        config: an absolute path, or None.
+        version: the version of probe-patch that writes (or wrote) the blocks.
+    """
+
+    phases: tuple[Phase, ...] = ALL_PHASES
+    config: str | None = None
+    version: str = __version__
+
+    def detail(self) -> tuple[tuple[str, object], ...]:
+        return (("version", self.version), ("phases", ",".join(self.phases)), ("config", self.config))
+
+    @classmethod
+    def from_detail(cls, detail: str | None) -> "Request | None":
+        """The request written in an opening marker; None where it cannot be read."""
+        try:
+            values = json.loads(detail or "")
+            version, phases, config = values["version"], values["phases"], values["config"]
+            if not isinstance(version, str) or not isinstance(config, str | None):
+                return None
+            return cls(parse_phases(phases), config, version)
+        except (ValueError, KeyError, TypeError, AttributeError, WrongUsage):
+            return None
+
+
+def parse_phases(text: str) -> tuple[Phase, ...]:
+    """``"actor, ref"`` to ``("ref", "actor")``.
+
+    Raises:
+        WrongUsage: an unknown phase, or none at all.
+    """
+    asked = [name.strip() for name in text.split(",")]
+    unknown = [name for name in asked if name not in ALL_PHASES]
+    if unknown:
+        allowed = ", ".join(ALL_PHASES)
+        raise WrongUsage(
+            f"--phases: {unknown[0]!r} is no phase; give one or more of {allowed}, with commas between them"
+        )
+    return tuple(phase for phase in ALL_PHASES if phase in asked)

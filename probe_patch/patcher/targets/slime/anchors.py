@@ -1,0 +1,217 @@
+"""The five places in slime's actor that the patch hangs on. Each must match exactly once.
+
+=========  ====================================================================================================
+class      top level, named ``*TrainRayActor``, with a method ``init`` that takes ``role``
+rollout    its method ``train_actor``, or ``train`` where that was not split out yet (before 2025-09-17)
+ref        the statement in it that holds ``self.compute_log_prob(…, store_prefix="ref_")``
+old        the same with ``store_prefix=""``, or without one
+actor      the ``with`` whose item is ``timer("actor_train")`` and whose body calls ``train(…)``
+=========  ====================================================================================================
+
+``teacher_`` and other prefixes are phases of slime's own and are left alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import libcst as cst
+import libcst.matchers as m
+
+from probe_patch.dump_format import Phase
+from probe_patch.errors import Refused
+from probe_patch.patcher.syntax import Source
+from probe_patch.patcher.tree import OWN_SCOPE, walk, walk_own_scope
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+
+_LOG_PROB_CALL = m.Call(func=m.Attribute(value=m.Name("self"), attr=m.Name("compute_log_prob")))
+_TRAIN_CALL = m.Call(func=m.Name("train") | m.Attribute(value=m.Name("megatron_utils"), attr=m.Name("train")))
+_PREFIXES: dict[Phase, str] = {"ref": "ref_", "old": ""}
+
+
+class AnchorMissing(Refused):
+    """An anchor that matched no place, or several."""
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Where the patch goes.
+
+    Attributes:
+        init: the method that builds the model.
+        rollout: the method that trains on one rollout.
+        phases: for each phase asked for, the statement to bracket.
+    """
+
+    init: cst.FunctionDef
+    rollout: cst.FunctionDef
+    phases: Mapping[Phase, cst.SimpleStatementLine | cst.With]
+
+
+def find_anchors(source: Source, phases: Sequence[Phase]) -> Anchors:
+    """Find every anchor that ``phases`` need.
+
+    Raises:
+        AnchorMissing: one matched no place or several; the sentence names it and shows the nearest candidates.
+    """
+    actor_class = _find_class(source)
+    init = _find_method(source, actor_class, "init")
+    _require_parameters(source, init, "role")
+    own_methods = {method.name.value for method in _methods(actor_class)}
+    rollout = _find_method(source, actor_class, "train_actor" if "train_actor" in own_methods else "train")
+    _require_parameters(source, rollout)
+    log_prob = next((method for method in _methods(actor_class) if method.name.value == "compute_log_prob"), None)
+    statements: dict[Phase, cst.SimpleStatementLine | cst.With] = {
+        phase: _find_actor_train(source, rollout)
+        if phase == "actor"
+        else _find_log_prob(source, rollout, phase, _prefix_position(log_prob))
+        for phase in phases
+    }
+    return Anchors(init, rollout, statements)
+
+
+def _find_class(source: Source) -> cst.ClassDef:
+    classes = [node for node in source.module.body if isinstance(node, cst.ClassDef)]
+    found = [
+        node
+        for node in classes
+        if node.name.value.endswith("TrainRayActor") and any(method.name.value == "init" for method in _methods(node))
+    ]
+    return _exactly_one(source, found, "a top-level class named *TrainRayActor with a method init", classes)
+
+
+def _find_method(source: Source, actor_class: cst.ClassDef, name: str) -> cst.FunctionDef:
+    methods = _methods(actor_class)
+    found = [method for method in methods if method.name.value == name]
+    method = _exactly_one(source, found, f"a method {name} in class {actor_class.name.value}", methods)
+    if not isinstance(method.body, cst.IndentedBlock):
+        raise _refuse(source, method, f"the body of {name} stands on its def line, so no line can be added to it")
+    for decorator in method.decorators:
+        if m.matches(decorator.decorator, m.Name("staticmethod") | m.Name("classmethod") | m.Name("property")):
+            raise _refuse(source, method, f"{name} is a {source.text(decorator.decorator)}, not a plain method")
+    if any(m.matches(node, m.Yield()) for node in walk_own_scope(method.body)):
+        raise _refuse(source, method, f"{name} is a generator: its body runs after the call that should be watched")
+    return method
+
+
+def _require_parameters(source: Source, method: cst.FunctionDef, *names: str) -> None:
+    positional = [*method.params.posonly_params, *method.params.params]
+    everything = {parameter.name.value for parameter in [*positional, *method.params.kwonly_params]}
+    if not positional or positional[0].name.value != "self":
+        raise _refuse(source, method, f"the first parameter of {method.name.value} is not self")
+    for name in names:
+        if name not in everything:
+            raise _refuse(
+                source, method, f"{method.name.value} takes no {name}, so actor and critic cannot be told apart"
+            )
+
+
+def _find_log_prob(
+    source: Source, rollout: cst.FunctionDef, phase: Phase, position: int | None
+) -> cst.SimpleStatementLine:
+    calls = [node for node in walk(rollout.body) if isinstance(node, cst.Call) and m.matches(node, _LOG_PROB_CALL)]
+    found = [call for call in calls if _store_prefix(call, position) == _PREFIXES[phase]]
+    what = f'a call self.compute_log_prob(…, store_prefix="{_PREFIXES[phase]}") in {rollout.name.value} (phase {phase})'
+    call = _exactly_one(source, found, what, calls)
+    statement = _simple_statement(source, rollout, call)
+    sharing = [other for other in calls if other is not call and _is_inside(source, other, statement)]
+    if sharing:
+        raise _refuse(
+            source, statement, f"the statement of phase {phase} also computes other log-probs, which would mix"
+        )
+    return statement
+
+
+def _simple_statement(source: Source, rollout: cst.FunctionDef, call: cst.Call) -> cst.SimpleStatementLine:
+    """The whole-line statement that holds ``call``, or a refusal where lines cannot be put around it."""
+    node: cst.CSTNode | None = call
+    while node is not None and node is not rollout:
+        if isinstance(node, cst.SimpleStatementLine):
+            return node
+        if isinstance(node, OWN_SCOPE):
+            raise _refuse(
+                source, call, "the call stands in a nested function or comprehension, which runs at another time"
+            )
+        if isinstance(node, cst.BaseStatement | cst.SimpleStatementSuite):
+            break
+        node = source.parent(node)
+    raise _refuse(source, call, "the call shares its line with a compound statement; put it on a line of its own")
+
+
+def _find_actor_train(source: Source, rollout: cst.FunctionDef) -> cst.With:
+    timed = [node for node in walk_own_scope(rollout.body) if isinstance(node, cst.With) and _times_actor_train(node)]
+    found = [node for node in timed if any(m.matches(inner, _TRAIN_CALL) for inner in walk_own_scope(node.body))]
+    what = f'a with timer("actor_train"): … train(…) in {rollout.name.value} (phase actor)'
+    candidates: Sequence[cst.CSTNode] = timed or [
+        node for node in walk(rollout.body) if isinstance(node, cst.Call) and m.matches(node, _TRAIN_CALL)
+    ]
+    node = _exactly_one(source, found, what, candidates)
+    if any(m.matches(inner, _LOG_PROB_CALL) for inner in walk(node)):
+        raise _refuse(source, node, "the block timed as actor_train also computes log-probs, which would mix")
+    return node
+
+
+def _times_actor_train(node: cst.With) -> bool:
+    return any(
+        isinstance(item.item, cst.Call)
+        and m.matches(item.item.func, m.Name("timer") | m.Attribute(attr=m.Name("timer")))
+        and any(_literal(argument.value) == "actor_train" for argument in item.item.args)
+        for item in node.items
+    )
+
+
+def _prefix_position(log_prob: cst.FunctionDef | None) -> int | None:
+    """The index of ``store_prefix`` among the positional arguments of a call (``self`` not counted)."""
+    if log_prob is None:
+        return None
+    names = [parameter.name.value for parameter in [*log_prob.params.posonly_params, *log_prob.params.params]]
+    return names.index("store_prefix") - 1 if "store_prefix" in names else None
+
+
+def _store_prefix(call: cst.Call, position: int | None) -> str | None:
+    """The prefix a call passes; its default ``""`` where it passes none; None where only a run could tell."""
+    if any(argument.star for argument in call.args):
+        return None
+    positional = [argument for argument in call.args if argument.keyword is None]
+    for argument in call.args:
+        if argument.keyword is not None and argument.keyword.value == "store_prefix":
+            return _literal(argument.value)
+    if position is not None and len(positional) > position:
+        return _literal(positional[position].value)
+    return ""
+
+
+def _literal(node: cst.BaseExpression) -> str | None:
+    if isinstance(node, cst.SimpleString | cst.ConcatenatedString) and isinstance(node.evaluated_value, str):
+        return node.evaluated_value
+    return None
+
+
+def _methods(node: cst.ClassDef) -> list[cst.FunctionDef]:
+    return [member for member in node.body.body if isinstance(member, cst.FunctionDef)]
+
+
+def _is_inside(source: Source, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
+    current: cst.CSTNode | None = node
+    while current is not None and current is not outer:
+        current = source.parent(current)
+    return current is outer
+
+
+def _exactly_one(source: Source, found: Sequence[Node], what: str, candidates: Sequence[cst.CSTNode]) -> Node:
+    if len(found) == 1:
+        return found[0]
+    near = [f"line {source.first_line(node) + 1}: {_one_line(source, node)}" for node in (found or candidates)[:5]]
+    seen = f" Nearest: {'; '.join(near)}." if near else ""
+    count = "not found" if not found else f"found {len(found)} times"
+    raise AnchorMissing(f"{source.where}: {what} is {count}, and it must be there exactly once.{seen}")
+
+
+def _refuse(source: Source, node: cst.CSTNode, reason: str) -> AnchorMissing:
+    return AnchorMissing(f"{source.where}, line {source.first_line(node) + 1}: {reason}")
+
+
+def _one_line(source: Source, node: cst.CSTNode) -> str:
+    text = " ".join(source.lines[source.first_line(node)].decode("utf-8", "replace").split())
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -1,0 +1,87 @@
+"""Reading a patched actor back, without the code that patched it.
+
+``ast`` finds the blocks by what they do, and every one must stand where it works: an independent second opinion on the
+LibCST anchors and on the line arithmetic, taken before a byte is written.
+"""
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from probe_patch.dump_format import Phase
+from probe_patch.errors import Refused
+
+
+def read_back(tree: ast.Module, phases: Sequence[Phase], where: str) -> None:
+    """Check that the blocks of ``phases`` stand where they must.
+
+    Raises:
+        Refused: one does not; this is a bug of probe-patch, and the sentence says so.
+    """
+    if _prelude_count(tree) != 1:
+        raise _bug(where, "the prelude is not at the top of the module")
+    methods = [
+        member
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for member in node.body
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    if sum(method.name == "init" and _sets_debugger_first(method) for method in methods) != 1:
+        raise _bug(where, "init does not begin with the debugger")
+    decorated = [method for method in methods if _is_innermost_decorator(method)]
+    if len(decorated) != 1:
+        raise _bug(where, "the decorator of the rollout is not on exactly one method")
+    for phase in ("ref", "old", "actor"):
+        bracketed = sum(_brackets(body, phase) for body in _bodies(decorated[0]))
+        if bracketed != (phase in phases):
+            raise _bug(where, f"phase {phase} is bracketed {bracketed} times")
+
+
+def _prelude_count(tree: ast.Module) -> int:
+    return sum(isinstance(node, ast.FunctionDef) and node.name == "_probe_patch_rollout" for node in tree.body)
+
+
+def _sets_debugger_first(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    statements = method.body[1:] if ast.get_docstring(method, clean=False) is not None else method.body
+    return bool(statements) and ast.unparse(statements[0]).startswith("self.debugger = _probe_patch.debugger(role)")
+
+
+def _is_innermost_decorator(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return bool(method.decorator_list) and ast.unparse(method.decorator_list[-1]) == "_probe_patch_rollout"
+
+
+def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    for inner in ast.walk(node):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(inner, field, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _brackets(body: list[ast.stmt], phase: Phase) -> int:
+    """How often ``start, the phase's one line, stop`` stands in ``body``; -1 where something else is bracketed."""
+    starts = [number for number, statement in enumerate(body) if _is_call(statement, "start", phase)]
+    for start in starts:
+        stop = next((number for number in range(start, len(body)) if _is_call(body[number], "stop", phase)), start)
+        inside = body[start + 1 : stop]
+        if len({statement.lineno for statement in inside}) != 1 or not any(_runs(each, phase) for each in inside):
+            return -1
+    return len(starts)
+
+
+def _is_call(statement: ast.stmt, verb: str, phase: Phase) -> bool:
+    return isinstance(statement, ast.If) and ast.unparse(statement.body[0]) == f"_probe_patch.{verb}(self, {phase!r})"
+
+
+def _runs(statement: ast.stmt, phase: Phase) -> bool:
+    text = ast.unparse(statement)
+    if phase == "actor":
+        return isinstance(statement, ast.With | ast.AsyncWith) and "actor_train" in text and "train(" in text
+    has_ref_prefix = any(isinstance(node, ast.Constant) and node.value == "ref_" for node in ast.walk(statement))
+    return "self.compute_log_prob(" in text and has_ref_prefix == (phase == "ref")
+
+
+def _bug(where: str, what: str) -> Refused:
+    return Refused(
+        f"{where}: {what} after patching, so nothing is written; this is a bug of probe-patch, please report it"
+    )

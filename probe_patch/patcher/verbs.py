@@ -1,0 +1,193 @@
+"""``apply``, ``revert``, ``check`` and ``status``: find, rewrite, write, and say what happened. Prints nothing."""
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from probe_patch import __version__
+from probe_patch.dump_format import Phase
+from probe_patch.errors import ProbePatchError
+from probe_patch.patcher import rewrite, transaction
+from probe_patch.patcher.discovery import Target
+from probe_patch.patcher.markers import split_lines
+from probe_patch.patcher.request import Request
+from probe_patch.patcher.transaction import Change, Snapshot
+
+
+class State(enum.Enum):
+    """What a file is, as far as probe-patch is concerned."""
+
+    UNPATCHED = "unpatched"
+    PATCHED = "patched"
+    OUTDATED = "outdated"
+    REFUSED = "refused"
+
+
+class Expectation(enum.Enum):
+    """What ``check`` is to find: patched as by this version; unpatched; unpatched with every anchor in place."""
+
+    PATCHED = "patched"
+    CLEAN = "clean"
+    CAN_APPLY = "can-apply"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one file, or would.
+
+    Attributes:
+        target: the file.
+        state: what it is after the verb.
+        before: how it was read; None where it could not be.
+        after: what it is to hold.
+        request: what it is patched for, where that is known.
+        as_expected: False where ``check`` found something else than it was to find.
+        notes: what the user should know, one sentence each.
+        error: why it was refused, or what failed.
+    """
+
+    target: Target
+    state: State
+    before: Snapshot | None = None
+    after: bytes = b""
+    request: Request | None = None
+    as_expected: bool = True
+    notes: tuple[str, ...] = ()
+    error: ProbePatchError | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.before is not None and self.before.content != self.after
+
+
+Verb = Callable[[Target, Snapshot], Result]
+
+
+def apply(targets: Sequence[Target], request: Request, dry_run: bool) -> list[Result]:
+    """Patch every target, or none of them where one is refused (its result says why).
+
+    Raises:
+        SystemFailed: the files could not be written; all are as before.
+    """
+    return _rewrite_all(targets, lambda target, before: _applied(target, before, request), dry_run)
+
+
+def revert(targets: Sequence[Target], dry_run: bool) -> list[Result]:
+    """Strip every target, or none of them where one is refused (its result says why).
+
+    Raises:
+        SystemFailed: the files could not be written; all are as before.
+    """
+    return _rewrite_all(targets, _reverted, dry_run)
+
+
+def check(targets: Sequence[Target], expectation: Expectation, phases: tuple[Phase, ...] | None) -> list[Result]:
+    """Compare every target with what it should be; nothing is written."""
+    if expectation is Expectation.PATCHED:
+        return [_guarded(target, lambda target, before: _checked(target, before, phases)) for target in targets]
+    if expectation is Expectation.CLEAN:
+        return [_guarded(target, _checked_clean) for target in targets]
+    return [_guarded(target, lambda target, before: _checked_can_apply(target, before, phases)) for target in targets]
+
+
+def status(targets: Sequence[Target]) -> list[Result]:
+    """What every target is; nothing is written."""
+    return [_guarded(target, _described) for target in targets]
+
+
+def _rewrite_all(targets: Sequence[Target], verb: Verb, dry_run: bool) -> list[Result]:
+    if dry_run:
+        return [_guarded(target, verb) for target in targets]
+    with transaction.locked([target.path for target in targets]):
+        results = [_guarded(target, verb) for target in targets]
+        if not any(result.error for result in results):
+            transaction.commit(
+                [Change(result.before, result.after) for result in results if result.before and result.changed]
+            )
+        return results
+
+
+def _guarded(target: Target, verb: Verb) -> Result:
+    try:
+        result = verb(target, transaction.read(target.path))
+    except ProbePatchError as error:
+        return Result(target, State.REFUSED, as_expected=False, notes=target.notes, error=error)
+    return replace(result, notes=(*target.notes, *result.notes))
+
+
+def _applied(target: Target, before: Snapshot, request: Request) -> Result:
+    applied = rewrite.apply(before.content, request, target.shown)
+    notes = applied.notes if applied.source != before.content else ()
+    return Result(target, State.PATCHED, before, applied.source, request, notes=notes)
+
+
+def _reverted(target: Target, before: Snapshot) -> Result:
+    stripped = rewrite.strip(before.content, target.shown)
+    notes = _lines_added_by_hand(before.content, stripped, target.shown)
+    return Result(target, State.UNPATCHED, before, stripped, notes=notes)
+
+
+def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[str, ...]:
+    """A sentence about lines that somebody else wrote between our markers and that a revert takes away."""
+    request = rewrite.inspect(patched, where).request
+    if request is None or request.version != __version__:
+        return ()
+    try:
+        ours = rewrite.apply(stripped, request, where).source
+    except ProbePatchError:
+        return ()
+    foreign = list((Counter(split_lines(patched)) - Counter(split_lines(ours))).elements())
+    shown = [line.decode("utf-8", "replace").strip() for line in foreign if line.strip()]
+    return tuple(f"takes away a line that was added between its markers by hand: {line}" for line in shown)
+
+
+def _checked(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None) -> Result:
+    found = rewrite.inspect(before.content, target.shown)
+    result = Result(target, State.OUTDATED, before, before.content, found.request, as_expected=False)
+    if not found.patched:
+        return replace(result, state=State.UNPATCHED, notes=("is not patched; run probe-patch apply",))
+    if found.request is None:
+        return replace(result, notes=("its opening marker was changed by hand; run probe-patch apply",))
+    wanted = Request(phases or found.request.phases, found.request.config)
+    if rewrite.apply(before.content, wanted, target.shown).source == before.content:
+        return replace(result, state=State.PATCHED, as_expected=True)
+    return replace(result, notes=(_difference(found.request, wanted),))
+
+
+def _difference(found: Request, wanted: Request) -> str:
+    if found.phases != wanted.phases:
+        return f"is patched for phases {','.join(found.phases)}, not {','.join(wanted.phases)}"
+    if found.version != wanted.version:
+        return f"was patched by probe-patch {found.version}, this is {wanted.version}; run probe-patch apply"
+    return "its blocks or the code they stand in were changed since it was patched; run probe-patch apply"
+
+
+def _checked_clean(target: Target, before: Snapshot) -> Result:
+    result = _described(target, before)
+    if result.state is State.UNPATCHED:
+        return result
+    return replace(result, as_expected=False, notes=("is patched; run probe-patch revert",))
+
+
+def _checked_can_apply(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None) -> Result:
+    result = _checked_clean(target, before)
+    applied = rewrite.apply(before.content, Request(phases) if phases else Request(), target.shown)
+    return replace(result, notes=(*result.notes, *applied.notes))
+
+
+def _described(target: Target, before: Snapshot) -> Result:
+    found = rewrite.inspect(before.content, target.shown)
+    if not found.patched:
+        return Result(target, State.UNPATCHED, before, before.content)
+    current = found.request is not None and _is_current(before, found.request, target.shown)
+    state = State.PATCHED if current else State.OUTDATED
+    return Result(target, state, before, before.content, found.request)
+
+
+def _is_current(before: Snapshot, request: Request, where: str) -> bool:
+    try:
+        wanted = Request(request.phases, request.config)
+        return rewrite.apply(before.content, wanted, where).source == before.content
+    except ProbePatchError:
+        return False
