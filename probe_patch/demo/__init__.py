@@ -1,0 +1,1 @@
+"""The demonstration: a small slime, laid out, patched, run and undone."""
