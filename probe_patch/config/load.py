@@ -1,0 +1,136 @@
+"""From the text of a config.json to a checked ``Config``, or to one sentence that says what is wrong."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from probe_patch.config.model import Config
+from probe_patch.config.support import first_unsupported
+from probe_patch.config.unknown import unknown_keys
+from probe_patch.errors import ConfigError
+
+_FORWARD_ONLY: Final = (
+    "statistics.data_mode asks for gradients too: this version records forward passes only; "
+    'write ["forward"] to say that this is what you want'
+)
+_WANTED: Final = {
+    "model_type": "must be an object {...}",
+    "dict_type": "must be an object {...}",
+    "list_type": "must be a list [...]",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+}
+_LEVEL_MISSING: Final = 'level is missing: "L0" is used (msProbe would use "L1")'
+
+
+@dataclass(frozen=True)
+class LoadedConfig:
+    """A config that can be served, and what its user should know about it."""
+
+    config: Config
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Constructor arguments of ``PrecisionDebugger``; what is not None replaces the file's value."""
+
+    task: str | None = None
+    dump_path: str | None = None
+    level: str | None = None
+    step: Sequence[int | str] | None = None
+
+    def as_document(self) -> dict[str, object]:
+        step = list(self.step) if isinstance(self.step, tuple | range) else self.step
+        given = {"task": self.task, "dump_path": self.dump_path, "level": self.level, "step": step}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+def load_config(path: Path, overrides: Overrides | None = None) -> LoadedConfig:
+    """Read and check a config.json.
+
+    Raises:
+        ConfigError: the file cannot be read, is no JSON object, has a key twice or of the wrong type, or asks for
+            what does not exist yet.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; `probe-patch config init` writes a starter config.json") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    return parse_config(text, str(path), overrides)
+
+
+def parse_config(text: str, where: str, overrides: Overrides | None = None) -> LoadedConfig:
+    """Check the text of a config.json; ``where`` names it in errors.
+
+    Raises:
+        ConfigError: as for ``load_config``.
+    """
+    document = _decode(text, where) | (overrides or Overrides()).as_document()
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_sentence(error.errors()[0])}") from None
+    refusal = first_unsupported(config)
+    if refusal is not None:
+        raise ConfigError(f"{where}: {refusal}")
+    return LoadedConfig(config, unknown_keys(document) + _notes(document, config))
+
+
+def default_config(dump_path: str, overrides: Overrides | None = None) -> LoadedConfig:
+    """The config used when there is no config.json: statistics of every module in step 0, under ``dump_path``.
+
+    Raises:
+        ConfigError: an override of the wrong type, or one that asks for what does not exist yet.
+    """
+    document = {"task": "statistics", "level": "L0", "step": [0], "dump_path": dump_path}
+    return parse_config(json.dumps(document), "the settings given", overrides)
+
+
+def _notes(document: dict[str, object], config: Config) -> tuple[str, ...]:
+    notes = [] if "level" in document else [_LEVEL_MISSING]
+    if "data_mode" in config.statistics.model_fields_set and config.statistics.data_mode != ["forward"]:
+        notes.append(_FORWARD_ONLY)
+    return tuple(notes)
+
+
+def _decode(text: str, where: str) -> dict[str, object]:
+    def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ConfigError(f"{where}: the key {json.dumps(key)} stands there twice; keep one")
+            found[key] = value
+        return found
+
+    try:
+        document = json.loads(text, object_pairs_hook=refuse_repeats)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply to be a config.json") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}: must hold a JSON object {{...}}, not a {type(document).__name__}")
+    return document
+
+
+def _sentence(error: ErrorDetails) -> str:
+    key = ".".join(str(part) for part in error["loc"] if part not in {"str", "list[str]", "int"})
+    if error["type"] == "missing":
+        return f"{key} is missing; write where the dump shall go"
+    if key == "dump_path" and error["type"] == "string_too_short":
+        return "dump_path is empty; write where the dump shall go"
+    if error["type"] == "value_error":
+        return f"{key}: {error['ctx']['error']}"
+    wanted = _WANTED.get(error["type"]) or error["msg"].replace("Input should be", "must be")
+    return f"{key} {wanted}, not {json.dumps(error['input'], default=repr)}"

@@ -1,0 +1,57 @@
+"""Which values of a well-formed config.json this version can serve; the rest are refused by name."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from probe_patch.config.model import Config, DataMode, RolloutSection
+
+_DATA_MODES: Final[tuple[list[DataMode], ...]] = (["all"], ["forward"], [])
+
+
+def first_unsupported(config: Config) -> str | None:
+    """One sentence on the first value that asks for what does not exist yet, or None when all are served."""
+    return next(_unsupported(config), None)
+
+
+def _unsupported(config: Config) -> Iterator[str]:
+    if config.task != "statistics":
+        yield _refusal("task", config.task, '"task": "statistics"')
+    if config.level != "L0":
+        yield _refusal("level", config.level, '"level": "L0" (every module, no single operators)')
+    if config.async_dump:
+        yield _refusal("async_dump", True, '"async_dump": false')
+    if config.dump_enable is False:
+        yield _refusal("dump_enable", False, "nothing there, and turn the dump off with DUMP_ON=0")
+    if config.load is not None and config.load.path:
+        yield _refusal("load.path", config.load.path, "no load section")
+    if config.is_deterministic:
+        yield _refusal("is_deterministic", True, '"is_deterministic": false')
+    if config.enable_dataloader:
+        yield _refusal("enable_dataloader", True, '"enable_dataloader": false')
+    yield from _unsupported_statistics(config)
+    if config.rollout.modes != RolloutSection().modes:
+        yield _refusal("rollout.modes", config.rollout.modes, '"modes": ["extend"]')
+
+
+def _unsupported_statistics(config: Config) -> Iterator[str]:
+    section = config.statistics
+    if section.scope:
+        yield _refusal("statistics.scope", section.scope, '"scope": []')
+    if section.list_:
+        yield _refusal("statistics.list", section.list_, '"list": []')
+    if section.tensor_list:
+        yield _refusal("statistics.tensor_list", section.tensor_list, '"tensor_list": []')
+    if section.data_mode not in _DATA_MODES:
+        yield _refusal("statistics.data_mode", section.data_mode, '"data_mode": ["forward"]')
+    if section.summary_mode != "statistics":
+        yield _refusal("statistics.summary_mode", section.summary_mode, '"summary_mode": "statistics"')
+    if section.slice:
+        parts = [part.model_dump(exclude_none=True) for part in section.slice]
+        yield _refusal("statistics.slice", parts, '"slice": []')
+    if section.request_id is not None:
+        yield _refusal("statistics.request_id", section.request_id, "no request_id")
+
+
+def _refusal(key: str, value: object, instead: str) -> str:
+    return f"{key} is {json.dumps(value)}, which probe-patch cannot do yet; write {instead}"

@@ -1,0 +1,1 @@
+"""From a running model to records: names, call stacks, nesting and values."""

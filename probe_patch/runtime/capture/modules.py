@@ -1,0 +1,43 @@
+"""Puts the hooks on a model, and takes them off again."""
+
+from torch.utils.hooks import RemovableHandle
+
+from probe_patch.runtime.capture.hooks import AfterForward, BeforeForward, BeforePass
+from probe_patch.runtime.capture.names import Model, NamedModule, named_submodules, root_modules
+from probe_patch.runtime.store import Store
+
+
+class ModuleCapture:
+    """The hooks of one store on one model, from ``attach`` to ``detach``."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._handles: list[RemovableHandle] = []
+
+    def attach(self, model: Model) -> None:
+        """Hook every sub-module; one that cannot be hooked (a scripted one, say) is left out and noted."""
+        for root in root_modules(model):
+            self._handles.append(root.register_forward_pre_hook(BeforePass(self._store, "")))
+        for named in named_submodules(model):
+            self._hook(named)
+
+    def detach(self) -> None:
+        """Remove every hook, whatever happens to single ones."""
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            self._remove(handle)
+
+    def _hook(self, named: NamedModule) -> None:
+        before = BeforeForward(self._store, named.label)
+        after = AfterForward(self._store, named.label)
+        try:
+            self._handles.append(named.module.register_forward_pre_hook(before, with_kwargs=True))
+            self._handles.append(named.module.register_forward_hook(after, with_kwargs=True, always_call=True))
+        except Exception as error:
+            self._store.problems.note("hooking a module", error)
+
+    def _remove(self, handle: RemovableHandle) -> None:
+        try:
+            handle.remove()
+        except Exception as error:
+            self._store.problems.note("removing a hook", error)

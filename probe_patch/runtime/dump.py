@@ -1,0 +1,75 @@
+"""One dump: the store of one phase of one step, where it goes, and writing it there."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
+from probe_patch.runtime.documents import construct_document, dump_document, stack_document
+from probe_patch.runtime.files import write_atomically
+from probe_patch.runtime.folders import Claim, open_step
+from probe_patch.runtime.log import LOGGER
+from probe_patch.runtime.meta import Meta, Occasion
+from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.ranks import Identity, parallel_places
+from probe_patch.runtime.settings import DumpSettings
+from probe_patch.runtime.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Dump:
+    """Opened at a step's first start for a dump path, written at every stop.
+
+    Raises:
+        OSError: on construction, when the folder cannot be had.
+    """
+
+    def __init__(
+        self, settings: DumpSettings, claim: Claim, identity: Identity, step: int, occasion: Occasion, said: set[str]
+    ) -> None:
+        self.store = Store(Problems(said))
+        self._settings = settings
+        self._claim = claim
+        self._identity = identity
+        self._step = step
+        self._occasion = occasion
+        self._started = datetime.now(timezone.utc)
+        self.folder = open_step(claim, step)
+
+    def write(self, ended_by: BaseException | None) -> None:
+        """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is."""
+        store = self.store
+        try:
+            store.flush()
+        except Exception as error:
+            store.problems.note("encoding the dump", error)
+        settings = self._settings
+        self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
+        if settings.extra_info:
+            self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
+            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents))
+        self._write(META_FILE, lambda: [self._meta(ended_by).document()])
+        LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
+
+    def _meta(self, ended_by: BaseException | None) -> Meta:
+        return Meta(
+            step=self._step,
+            occasion=self._occasion,
+            identity=self._identity,
+            places=parallel_places(),
+            entries=self.store.entries,
+            tensors=self.store.recorder.tensors,
+            started=self._started,
+            ended=datetime.now(timezone.utc),
+            ended_by=None if ended_by is None else type(ended_by).__name__,
+            problems=self.store.problems.all(),
+        )
+
+    def _write(self, name: str, pieces: Callable[[], Iterable[str]]) -> None:
+        path: Path = self.folder / name
+        try:
+            write_atomically(path, pieces())
+        except Exception as error:
+            self.store.problems.note(f"writing {name}", error)

@@ -1,0 +1,98 @@
+"""meta.json: who wrote a dump, when, of what, and what went wrong with it."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Final
+
+import probe_patch
+from probe_patch.dump_format import Phase
+from probe_patch.runtime.problems import Problem
+from probe_patch.runtime.ranks import GroupPlace, Identity
+
+# Module that shows the package is in use -> its distributions, most likely first.
+_TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "slime": ("slime",),
+    "miles": ("miles", "miles-rl"),
+    "megatron.core": ("megatron-core",),
+    "sglang": ("sglang",),
+}
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """Why something is recorded. All None for a debugger that was started by hand."""
+
+    phase: Phase | None = None
+    rollout_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Meta:
+    """The contents of meta.json; times are UTC, ISO 8601.
+
+    ``ended_by`` is the type of the exception that ended the recording, or None. ``records`` says what of each module
+    is in the dump.
+    """
+
+    step: int
+    occasion: Occasion
+    identity: Identity
+    places: Mapping[str, GroupPlace]
+    entries: int
+    tensors: int
+    started: datetime
+    ended: datetime
+    ended_by: str | None
+    problems: tuple[Problem, ...]
+
+    def document(self) -> str:
+        torch = sys.modules.get("torch")
+        return (
+            json.dumps(
+                {
+                    "tool": "probe-patch",
+                    "tool_version": probe_patch.__version__,
+                    "torch_version": None if torch is None else str(torch.__version__),
+                    "python_version": platform.python_version(),
+                    "target_versions": _target_versions(),
+                    "host": socket.gethostname(),
+                    "pid": os.getpid(),
+                    "rank": self.identity.rank,
+                    "world_size": self.identity.world_size,
+                    "parallel": {name: asdict(place) for name, place in self.places.items()},
+                    "phase": self.occasion.phase,
+                    "step": self.step,
+                    "rollout_id": self.occasion.rollout_id,
+                    "records": ["forward"],
+                    "entries": self.entries,
+                    "tensors": self.tensors,
+                    "started": self.started.isoformat(),
+                    "ended": self.ended.isoformat(),
+                    "ended_by_exception": self.ended_by,
+                    "problems": [asdict(problem) for problem in self.problems],
+                },
+                indent=1,
+            )
+            + "\n"
+        )
+
+
+def _target_versions() -> dict[str, str | None]:
+    """Of what is imported already: importing a target to ask its version would change the run."""
+    loaded = [(module, names) for module, names in _TARGETS.items() if module in sys.modules]
+    return {module: _version(module, names) for module, names in loaded}
+
+
+def _version(module: str, distributions: tuple[str, ...]) -> str | None:
+    stated = getattr(sys.modules[module], "__version__", None)
+    if isinstance(stated, str):
+        return stated
+    installed = {name for distribution in importlib.metadata.distributions() if (name := distribution.name)}
+    return next((importlib.metadata.version(name) for name in distributions if name in installed), None)

@@ -1,0 +1,94 @@
+"""Starts, stops and steps of recording: the engine behind ``PrecisionDebugger``. Its public methods never raise."""
+
+from pathlib import Path
+
+from probe_patch.runtime.capture.modules import ModuleCapture
+from probe_patch.runtime.capture.names import Model
+from probe_patch.runtime.dump import Dump
+from probe_patch.runtime.folders import Claim, claim_folder
+from probe_patch.runtime.log import LOGGER
+from probe_patch.runtime.meta import Occasion
+from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.ranks import Identity, identify
+from probe_patch.runtime.settings import DumpSettings
+
+
+class Service:
+    """One dump per dump path and step; at most one of them is being recorded."""
+
+    def __init__(self, config: DumpSettings) -> None:
+        self.config = config
+        self._step = 0
+        self._said: set[str] = set()
+        self._problems = Problems(self._said)
+        self._dumps: dict[Path, Dump] = {}
+        self._claims: dict[Path, Claim] = {}
+        self._recording: tuple[Path, ModuleCapture] | None = None
+
+    @property
+    def current_step(self) -> int:
+        """How often ``step`` was called."""
+        return self._step
+
+    def selects_this_step(self) -> bool:
+        """Whether the step and rank lists take in this process in this step."""
+        return self.config.selects(self._step, identify(None).rank_for_filter)
+
+    def start(self, model: Model | None, rank_id: int | None, folder: Path, occasion: Occasion) -> None:
+        """Record ``model`` into ``folder``/step{N}/rank{R} until ``stop``. Starting what is running changes nothing."""
+        if self._recording is not None:
+            if self._recording[0] == folder:
+                return
+            self.stop(None)
+        try:
+            identity = identify(rank_id)
+            if not self.config.selects(self._step, identity.rank_for_filter):
+                return
+            if model is None:
+                self._problems.note("starting", "start() was given no model, and level L0 records a model's modules")
+                return
+            self._begin(model, self._dump(folder, identity, occasion), folder)
+        except Exception as error:
+            self._problems.note("starting", error)
+
+    def stop(self, ended_by: BaseException | None) -> None:
+        """Take every hook off and write the files; ``ended_by`` is the exception that cut the recording short."""
+        if self._recording is None:
+            return
+        folder, capture = self._recording
+        self._recording = None
+        capture.detach()
+        try:
+            self._dumps[folder].write(ended_by)
+        except Exception as error:
+            self._problems.note("stopping", error)
+
+    def step(self) -> None:
+        """End the step: what runs is stopped, and the next start belongs to the next step."""
+        self.stop(None)
+        # Claims of dump paths that this step did not use go back, so that a path per rollout does not pile up locks.
+        self._claims = {folder: claim for folder, claim in self._claims.items() if folder in self._dumps}
+        self._dumps = {}
+        self._step += 1
+
+    def note(self, kind: str, failure: BaseException | str) -> None:
+        """Record a failure around the recording; meta.json of the dump being recorded tells of it, and the log."""
+        problems = self._problems if self._recording is None else self._dumps[self._recording[0]].store.problems
+        problems.note(kind, failure)
+
+    def _dump(self, folder: Path, identity: Identity, occasion: Occasion) -> Dump:
+        dump = self._dumps.get(folder)
+        if dump is None:
+            claim = self._claims[folder] = claim_folder(folder, identity.folder)
+            dump = self._dumps[folder] = Dump(self.config, claim, identity, self._step, occasion, self._said)
+            LOGGER.info("probe-patch: recording into %s", dump.folder)
+        return dump
+
+    def _begin(self, model: Model, dump: Dump, folder: Path) -> None:
+        capture = ModuleCapture(dump.store)
+        self._recording = (folder, capture)
+        try:
+            capture.attach(model)
+        except Exception as error:
+            capture.detach()
+            dump.store.problems.note("hooking the model", error)

@@ -1,0 +1,61 @@
+"""Which statistics a tensor can have, decided from what the host already knows about it."""
+
+import sys
+from enum import Enum
+from typing import Final
+
+import torch
+from torch import Tensor
+
+_SMALL_FLOATS: Final = frozenset(
+    getattr(torch, name)
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+    if hasattr(torch, name)
+)
+_FLOATS: Final = frozenset({torch.float64, torch.float32, torch.float16, torch.bfloat16}) | _SMALL_FLOATS
+_INTEGERS: Final = frozenset({torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8})
+_UNSIGNED: Final = frozenset({torch.uint16, torch.uint32})
+
+# torch_npu's numbers for undefined, NCHW, NHWC, ND and NCDHW. Any other is a private layout, not to be reduced.
+_NPU_OPEN_FORMATS: Final = frozenset({-1, 0, 1, 2, 30})
+
+
+class Kind(Enum):
+    """How a tensor's numbers are reduced and stored."""
+
+    FLOAT = "float"
+    COMPLEX = "complex"
+    INTEGER = "integer"
+    UNSIGNED = "unsigned"
+    UNSIGNED64 = "unsigned64"
+    BOOL = "bool"
+
+
+def kind_of(values: Tensor) -> Kind | None:
+    """The kind of a plain tensor, or None when it has no statistics: empty, meta, sparse, packed or private formats."""
+    if values.layout is not torch.strided or values.device.type == "meta" or values.numel() == 0:
+        return None
+    if values.is_cuda and torch.cuda.is_current_stream_capturing():
+        return None
+    if values.device.type == "npu" and _in_private_format(values):
+        return None
+    return _kind_of_dtype(values.dtype)
+
+
+def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+    if dtype in _FLOATS:
+        return Kind.FLOAT
+    if dtype in _INTEGERS:
+        return Kind.INTEGER
+    if dtype is torch.bool:
+        return Kind.BOOL
+    if dtype.is_complex:
+        return Kind.COMPLEX
+    if dtype in _UNSIGNED:
+        return Kind.UNSIGNED
+    return Kind.UNSIGNED64 if dtype is torch.uint64 else None
+
+
+def _in_private_format(values: Tensor) -> bool:
+    torch_npu = sys.modules.get("torch_npu")
+    return torch_npu is not None and torch_npu.get_npu_format(values) not in _NPU_OPEN_FORMATS

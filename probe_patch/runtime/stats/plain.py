@@ -1,0 +1,47 @@
+"""The plain tensor inside whatever a model passes around, reached without a copy and without communication."""
+
+import sys
+from typing import Final
+
+import torch
+from torch import Tensor
+
+_PLAIN_TYPES: Final = frozenset({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
+
+# Its name since torch 2.5, and before.
+_DTENSOR_MODULES: Final = ("torch.distributed.tensor", "torch.distributed._tensor")
+
+
+def plain_values(tensor: Tensor) -> Tensor | None:
+    """The values this process holds: a DTensor's local shard, a nested tensor's packed values, else the tensor itself.
+
+    None when there are none to be had: tensors inside ``torch.func`` transforms, and wrapper subclasses, whose own
+    code would run on every reduction.
+    """
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return None
+    if type(tensor) not in _PLAIN_TYPES:
+        return _inside_subclass(tensor)
+    if tensor.is_nested:
+        return tensor.values().detach()
+    return (tensor.dequantize() if tensor.is_quantized else tensor).detach()
+
+
+def is_dtensor(tensor: Tensor) -> bool:
+    """Whether this is a distributed tensor; false without importing anything when no one has imported them."""
+    return any(
+        isinstance(tensor, dtensor)
+        for name in _DTENSOR_MODULES
+        if (dtensor := getattr(sys.modules.get(name), "DTensor", None)) is not None
+    )
+
+
+def _inside_subclass(tensor: Tensor) -> Tensor | None:
+    if is_dtensor(tensor):
+        local: Tensor = tensor._local_tensor  # type: ignore[attr-defined]
+        return plain_values(local)
+    if tensor.layout is torch.jagged:
+        return plain_values(tensor.values())
+    if type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+        return None
+    return tensor.as_subclass(Tensor).detach()

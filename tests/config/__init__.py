@@ -1,0 +1,1 @@
+"""config.json: reading, refusing, finding, starting."""

@@ -1,0 +1,200 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probe_patch.config import Overrides, load_config, parse_config
+from probe_patch.config.indexes import LARGEST_INDEX, expand_indexes
+from probe_patch.errors import ConfigError
+
+
+def text_of(**keys: object) -> str:
+    return json.dumps({"level": "L0", "dump_path": "dump"} | keys)
+
+
+EVERY_KEY_AT_ITS_DEFAULT = text_of(
+    task="statistics",
+    rank=[],
+    step=[],
+    extra_info=True,
+    async_dump=False,
+    dump_enable=True,
+    precision="low",
+    risk_level="FOCUS",
+    custom_op_namespaces=["_C_ascend"],
+    load={},
+    seed=1234,
+    is_deterministic=False,
+    enable_dataloader=False,
+    statistics={
+        "scope": [],
+        "list": [],
+        "tensor_list": [],
+        "data_mode": ["forward"],
+        "summary_mode": "statistics",
+        "slice": [],
+        "request_id": None,
+    },
+    tensor={"scope": [], "list": [], "data_mode": ["all"], "bench_path": "", "diff_nums": 1},
+    acc_check={"white_list": [], "black_list": [], "error_data_path": "./"},
+    rollout={"modes": ["extend"], "min_tokens": 2},
+)
+
+
+def test_every_known_key_at_its_default_is_accepted_in_silence() -> None:
+    loaded = parse_config(EVERY_KEY_AT_ITS_DEFAULT, "config.json")
+    assert loaded.warnings == ()
+    assert (loaded.config.step, loaded.config.rank, loaded.config.level) == ((), (), "L0")
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        ([], ()),
+        ([3, 1, 3], (1, 3)),
+        (["3"], (3,)),
+        (["3-5", 4, 0], (0, 3, 4, 5)),
+        ([0, LARGEST_INDEX], (0, LARGEST_INDEX)),
+        (["7-7"], (7,)),
+    ],
+)
+def test_step_and_rank_take_numbers_and_ranges(items: list[int | str], expected: tuple[int, ...]) -> None:
+    config = parse_config(text_of(step=items, rank=items), "config.json").config
+    assert (config.step, config.rank) == (expected, expected)
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9)), max_size=5))
+def test_ranges_are_inclusive_and_in_any_order(ranges: list[tuple[int, int]]) -> None:
+    items: list[int | str] = [f"{first}-{first + more}" for first, more in ranges]
+    expected = {index for first, more in ranges for index in range(first, first + more + 1)}
+    assert expand_indexes(items) == tuple(sorted(expected))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"dump_path": }', "c.json:1:15: not JSON: Expecting value"),
+        ('{\n "dump_path" 1}', "c.json:2:14: not JSON: Expecting ':' delimiter"),
+        ('["dump_path"]', "c.json: must hold a JSON object {...}, not a list"),
+        ('{"dump_path": "a", "dump_path": "b"}', 'c.json: the key "dump_path" stands there twice; keep one'),
+        ('{"dump_path": "a", "statistics": {"list": [], "list": []}}', '"list" stands there twice'),
+        ('{"level": "L0"}', "c.json: dump_path is missing; write where the dump shall go"),
+        (text_of(dump_path=""), "c.json: dump_path is empty"),
+        (text_of(dump_path=1), "c.json: dump_path must be a string, not 1"),
+        (text_of(step=3), 'c.json: step must be a list such as [0, "3-5"], not 3'),
+        (text_of(step=["5-3"]), 'c.json: step: the range "5-3" runs backwards; write "3-5"'),
+        (text_of(rank=["x"]), 'c.json: rank: "x" is neither a whole number nor a range'),
+        (text_of(rank=[True]), 'c.json: rank may hold whole numbers and ranges like "3-5" only'),
+        (text_of(step=[1.5]), 'c.json: step may hold whole numbers and ranges like "3-5" only'),
+        (text_of(step=[-1]), "c.json: step: -1 is outside 0 to 1000000"),
+        (text_of(step=["0-1000001"]), "c.json: step: 0-1000001 is outside 0 to 1000000"),
+        (text_of(extra_info="yes"), 'c.json: extra_info must be true or false, not "yes"'),
+        (text_of(statistics=[]), "c.json: statistics must be an object {...}, not []"),
+        (text_of(statistics={"data_mode": "all"}), 'statistics.data_mode must be a list [...], not "all"'),
+        (text_of(level="L9"), "c.json: level must be 'L0', 'L1', 'L2', 'mix' or 'debug', not \"L9\""),
+        (text_of(rollout={"min_tokens": 0}), "c.json: rollout.min_tokens must be greater than or equal to 1, not 0"),
+    ],
+)
+def test_what_is_malformed_is_named_in_one_line(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text, "c.json")
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "instead"),
+    [
+        ({"level": "mix"}, 'level is "mix"', 'write "level": "L0"'),
+        ({"level": "L1"}, 'level is "L1"', 'write "level": "L0"'),
+        ({"task": "tensor"}, 'task is "tensor"', 'write "task": "statistics"'),
+        ({"async_dump": True}, "async_dump is true", 'write "async_dump": false'),
+        ({"dump_enable": False}, "dump_enable is false", "DUMP_ON=0"),
+        ({"load": {"path": "x"}}, 'load.path is "x"', "write no load section"),
+        ({"is_deterministic": True}, "is_deterministic is true", '"is_deterministic": false'),
+        ({"enable_dataloader": True}, "enable_dataloader is true", '"enable_dataloader": false'),
+        ({"statistics": {"scope": ["a", "b"]}}, 'statistics.scope is ["a", "b"]', 'write "scope": []'),
+        ({"statistics": {"list": ["relu"]}}, 'statistics.list is ["relu"]', 'write "list": []'),
+        ({"statistics": {"tensor_list": ["a"]}}, 'statistics.tensor_list is ["a"]', 'write "tensor_list": []'),
+        ({"statistics": {"data_mode": ["backward"]}}, 'statistics.data_mode is ["backward"]', '["forward"]'),
+        ({"statistics": {"summary_mode": "md5"}}, 'statistics.summary_mode is "md5"', '"summary_mode": "statistics"'),
+        ({"statistics": {"summary_mode": ["max"]}}, 'statistics.summary_mode is ["max"]', '"statistics"'),
+        ({"statistics": {"slice": [{"dim": 0}]}}, 'statistics.slice is [{"dim": 0}]', 'write "slice": []'),
+        ({"statistics": {"request_id": "r"}}, 'statistics.request_id is "r"', "write no request_id"),
+        ({"rollout": {"modes": ["decode"]}}, 'rollout.modes is ["decode"]', '"modes": ["extend"]'),
+    ],
+)
+def test_what_does_not_exist_yet_is_refused_with_what_to_write(keys: dict[str, object], key: str, instead: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text_of(**keys), "c.json")
+    sentence = str(refused.value)
+    assert sentence.startswith(f"c.json: {key}, which probe-patch cannot do yet; write ")
+    assert instead in sentence
+
+
+@pytest.mark.parametrize(
+    ("keys", "warning"),
+    [
+        ({"dump_pth": 1}, "unknown key dump_pth (did you mean dump_path?): it is ignored"),
+        ({"statistics": {"summary_mod": 1}}, "unknown key statistics.summary_mod (did you mean summary_mode?)"),
+        ({"statistics": {"lst": 1}}, "unknown key statistics.lst (did you mean list?)"),
+        ({"zzz": 1}, "unknown key zzz: it is ignored"),
+        ({"statistics": {"data_mode": ["all"]}}, "this version records forward passes only"),
+    ],
+)
+def test_what_is_ignored_is_said(keys: dict[str, object], warning: str) -> None:
+    (said,) = parse_config(text_of(**keys), "config.json").warnings
+    assert warning in said
+
+
+def test_a_missing_level_is_said_because_msprobe_means_another_one() -> None:
+    (said,) = parse_config('{"dump_path": "d"}', "config.json").warnings
+    assert 'level is missing: "L0" is used' in said
+
+
+def test_overrides_replace_the_files_values_and_are_checked_like_them() -> None:
+    config = parse_config(text_of(step=[7]), "c.json", Overrides(dump_path="other", step=range(2))).config
+    assert (config.dump_path, config.step) == ("other", (0, 1))
+    with pytest.raises(ConfigError, match='level is "mix"'):
+        parse_config(text_of(), "c.json", Overrides(level="mix"))
+    with pytest.raises(ConfigError, match="step must be a list"):
+        parse_config(text_of(), "c.json", Overrides(step=3))  # type: ignore[arg-type]
+
+
+def test_a_byte_order_mark_does_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xef\xbb\xbf" + text_of(step=[4]).encode())
+    assert load_config(path).config.step == (4,)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "does not exist; `probe-patch config init` writes"), (b'{"dump_path": "\xff"}', "is not UTF-8 text")],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        load_config(path)
+    assert str(refused.value).startswith(f"{path} {sentence}")
+
+
+def test_a_folder_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_config(tmp_path)
+
+
+@given(st.text(max_size=40) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps))
+def test_any_other_text_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^c\.json:"):
+        parse_config(text, "c.json")
+
+
+def test_reading_a_config_does_not_import_torch() -> None:
+    program = "import sys, probe_patch.config as c; c.parse_config(sys.argv[1], 'x'); sys.exit('torch' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program, text_of()], check=True)

@@ -1,0 +1,222 @@
+"""Starts, stops, steps, ranks and folders."""
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from probe_patch.errors import ConfigError
+from probe_patch.runtime import PrecisionDebugger
+from tests.runtime.dumps import only_rank, read_dump
+from tests.runtime.toys import Around, Echo, Mlp, ones
+
+
+def config_file(folder: Path, **keys: object) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps({"level": "L0", "dump_path": str(folder / "dump")} | keys), encoding="utf-8")
+    return path
+
+
+def run_once(debugger: PrecisionDebugger, model: nn.Module) -> None:
+    debugger.start(model)
+    model()
+    debugger.stop()
+
+
+def written_steps(dump_path: Path) -> list[str]:
+    return sorted(path.name for path in dump_path.glob("step*"))
+
+
+@pytest.fixture(autouse=True)
+def ranked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "0")
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    return Around(Echo())
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [([], ["step0", "step1", "step2"]), ([1], ["step1"]), (["0-1"], ["step0", "step1"]), ([7], [])],
+)
+def test_only_chosen_steps_leave_anything(
+    tmp_path: Path, model: nn.Module, step: list[object], expected: list[str]
+) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path, step=step))
+    for _ in range(3):
+        run_once(debugger, model)
+        debugger.step()
+    assert written_steps(tmp_path / "dump") == expected
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rank", "is_written"),
+    [([], "3", True), ([3], "3", True), ([0], "3", False), ([0], None, True), ([1], None, False)],
+)
+def test_only_chosen_ranks_leave_anything(
+    tmp_path: Path,
+    model: nn.Module,
+    monkeypatch: pytest.MonkeyPatch,
+    ranks: list[int],
+    rank: str | None,
+    is_written: bool,
+) -> None:
+    if rank is None:
+        monkeypatch.delenv("RANK")
+    else:
+        monkeypatch.setenv("RANK", rank)
+    run_once(PrecisionDebugger(config_file(tmp_path, rank=ranks)), model)
+    assert (tmp_path / "dump").exists() == is_written
+
+
+@pytest.mark.parametrize(
+    ("variable", "rank_id", "folder"),
+    [("5", None, "rank5"), ("5", 2, "rank2"), (None, None, f"proc{os.getpid()}"), ("many", None, f"proc{os.getpid()}")],
+)
+def test_the_folder_is_the_rank_or_the_process(
+    tmp_path: Path,
+    model: nn.Module,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    rank_id: int | None,
+    folder: str,
+) -> None:
+    if variable is None:
+        monkeypatch.delenv("RANK")
+    else:
+        monkeypatch.setenv("RANK", variable)
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.start(model, rank_id=rank_id)
+    debugger.stop()
+    assert only_rank(tmp_path / "dump" / "step0").name == folder
+
+
+def test_stop_and_step_without_start_do_nothing(tmp_path: Path) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.stop()
+    debugger.step()
+    assert debugger.service.current_step == 1
+    assert not (tmp_path / "dump").exists()
+
+
+def test_a_second_start_changes_nothing(tmp_path: Path, model: nn.Module) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.start(model)
+    model()
+    debugger.start(model)
+    assert not (tmp_path / "dump/step0/rank0/dump.json").exists()
+    model()
+    debugger.stop()
+    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 2
+
+
+def test_two_starts_in_one_step_go_on_counting(tmp_path: Path, model: nn.Module) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    run_once(debugger, model)
+    run_once(debugger, model)
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    entries = ["Module.inner.Echo.forward.0", "Module.inner.Echo.forward.1"]
+    assert list(dump.data) == list(dump.construct) == entries
+    assert dump.meta["entries"] == 2
+
+
+@pytest.mark.parametrize("where", ["config", "service"])
+def test_another_dump_path_is_another_dump_that_counts_from_0(tmp_path: Path, model: nn.Module, where: str) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    settings = debugger.config if where == "config" else debugger.service.config
+    for name, times in (("ref", 2), ("old", 1), ("ref", 1)):
+        settings.dump_path = str(tmp_path / name)
+        for _ in range(times):
+            run_once(debugger, model)
+    assert len(read_dump(tmp_path / "ref/step0/rank0").data) == 3
+    assert list(read_dump(tmp_path / "old/step0/rank0").data) == ["Module.inner.Echo.forward.0"]
+
+
+def test_a_dump_path_assigned_while_recording_counts_from_the_next_start(tmp_path: Path, model: nn.Module) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.start(model)
+    debugger.config.dump_path = tmp_path / "later"
+    model()
+    debugger.stop()
+    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 1
+    assert not (tmp_path / "later").exists()
+
+
+def test_counters_begin_again_with_each_step(tmp_path: Path, model: nn.Module) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    for _ in range(2):
+        run_once(debugger, model)
+        debugger.step()
+    assert list(read_dump(tmp_path / "dump/step1/rank0").data) == ["Module.inner.Echo.forward.0"]
+
+
+def test_without_extra_info_only_the_dump_and_its_meta_are_written(tmp_path: Path, model: nn.Module) -> None:
+    run_once(PrecisionDebugger(config_file(tmp_path, extra_info=False)), model)
+    names = sorted(path.name for path in (tmp_path / "dump/step0/rank0").iterdir())
+    assert names == ["dump.json", "meta.json"]
+
+
+def test_without_a_config_step_0_goes_to_the_working_directory(
+    tmp_path: Path, model: nn.Module, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    debugger = PrecisionDebugger()
+    for _ in range(2):
+        run_once(debugger, model)
+        debugger.step()
+    assert written_steps(tmp_path / "probe_patch_dump") == ["step0"]
+    assert caplog.messages == [f"probe-patch: no config.json: step 0 is recorded, into {tmp_path}/probe_patch_dump"]
+
+
+def test_a_bad_config_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='level is "mix"'):
+        PrecisionDebugger(config_file(tmp_path, level="mix"))
+
+
+def test_warnings_of_the_config_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    PrecisionDebugger(config_file(tmp_path, dump_pth="x"))
+    assert "unknown key dump_pth (did you mean dump_path?)" in caplog.text
+
+
+def test_a_start_without_a_model_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.start()
+    debugger.start()
+    debugger.stop()
+    assert len([text for text in caplog.messages if "start() was given no model" in text]) == 1
+    assert not (tmp_path / "dump").exists()
+
+
+def test_an_earlier_runs_dump_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = config_file(tmp_path)
+    folder = tmp_path / "dump/step0/rank0"
+    model = Mlp()
+    debugger = PrecisionDebugger(path)
+    debugger.start(model)
+    model(ones(1, 4))
+    debugger.stop()
+    (folder / "dump_tensor_data").mkdir()
+    (folder / "dump_tensor_data" / "old.pt").touch()
+    (folder / "notes.txt").touch()
+    caplog.set_level(logging.WARNING)
+    other = PrecisionDebugger(path)
+    other.start(Around(Echo()))
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+    other.stop()
+    assert read_dump(folder).data == {}
+    assert [text for text in caplog.messages if "earlier run" in text] == [
+        f"probe-patch: {folder} holds the dump of an earlier run, which is replaced"
+    ]
+
+
+def test_nothing_of_a_dump_stays_in_memory_after_its_step(tmp_path: Path, model: nn.Module) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    run_once(debugger, model)
+    assert debugger.service._dumps[debugger.config.folder()].store._table._blocks == {}
+    debugger.step()
+    assert debugger.service._dumps == {}

@@ -1,0 +1,229 @@
+import enum
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from probe_patch.runtime.capture.records import DEEPEST, Recorder
+from probe_patch.runtime.documents import entry_line
+from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.table import StatisticsTable
+from tests.runtime.toys import Packed, Pair, ones
+
+TENSOR_KEYS = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad"]
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class Opaque:
+    pass
+
+
+class Written:
+    """A recorder and the JSON its records become."""
+
+    def __init__(self) -> None:
+        self.problems = Problems(set())
+        self.table = StatisticsTable()
+        self.recorder = Recorder(self.table, self.problems)
+
+    def json(self, record: Any) -> Any:
+        return json.loads("{" + entry_line("entry", record, self.table.read()) + "}")["entry"]
+
+
+def written(value: object, keyword: str = "value") -> Any:
+    writer = Written()
+    with apart_from_the_run():
+        record = writer.recorder.keywords({keyword: value})
+    found = writer.json(record)[keyword]
+    assert writer.problems.all() == ()
+    return found
+
+
+def norm_of(record: Any) -> Any:
+    return record["Norm"]
+
+
+def test_a_tensor_record_has_msprobes_keys_in_order() -> None:
+    record = written(torch.full((2, 2), 0.5, requires_grad=True))
+    assert list(record) == TENSOR_KEYS
+    assert list(record.values()) == ["torch.Tensor", "torch.float32", [2, 2], 0.5, 0.5, 0.5, 1.0, True]
+
+
+def test_a_parameter_is_a_tensor() -> None:
+    assert written(nn.Parameter(ones(2)))["type"] == "torch.Tensor"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (1, {"type": "int", "value": 1}),
+        (True, {"type": "bool", "value": True}),
+        (2.5, {"type": "float", "value": 2.5}),
+        ("é", {"type": "str", "value": "é"}),
+        (Colour.RED, {"type": "Colour", "value": 3}),
+        (slice(1, None, 2), {"type": "slice", "value": [1, None, 2]}),
+        (..., {"type": "ellipsis", "value": "..."}),
+        (torch.Size([1, 2]), {"type": "torch.Size", "value": [1, 2]}),
+        (torch.channels_last, {"type": "torch.memory_format", "format": "channels_last"}),
+        (torch.distributed.ReduceOp.SUM, {"type": "torch.distributed.ReduceOp", "value": "RedOpType.SUM"}),
+        (np.float32(1.5), {"type": "float32", "value": 1.5}),
+        (torch.float16, {}),
+        (torch.device("cpu"), {}),
+        ((), []),
+        ([1, (2,)], [{"type": "int", "value": 1}, [{"type": "int", "value": 2}]]),
+        ({1: "a"}, {"1": {"type": "str", "value": "a"}}),
+        (Pair(1, None), {"left": {"type": "int", "value": 1}, "right": None}),
+        (1j, None),
+        (b"x", None),
+        ({1, 2}, None),
+        (Opaque(), None),
+        (Opaque, None),
+    ],
+)
+def test_values_that_are_not_tensors(value: object, expected: object) -> None:
+    assert written(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value", "expected"),
+    [
+        ("dtype", torch.float16, {"type": "torch.dtype", "value": "torch.float16"}),
+        ("output_dtype", torch.float16, {"type": "torch.dtype", "value": "torch.float16"}),
+        ("device", torch.device("cpu"), {"type": "torch.device", "value": "cpu"}),
+    ],
+)
+def test_a_dtype_or_device_is_written_under_its_own_keyword(keyword: str, value: object, expected: object) -> None:
+    assert written(value, keyword) == expected
+
+
+def test_a_float_that_is_no_number_is_a_bare_token() -> None:
+    assert math.isnan(written(math.nan)["value"])
+    assert written(torch.tensor([math.inf, 0.0]))["Max"] == math.inf
+
+
+def test_an_array_has_the_statistics_of_a_tensor() -> None:
+    record = written(np.array([3, 4]))
+    expected = {"type": "numpy.ndarray", "dtype": "int64", "shape": [2], "Max": 4, "Min": 3, "Mean": 3.5, "Norm": 5.0}
+    assert record == expected
+
+
+def test_tensors_are_found_inside_containers() -> None:
+    record = written({"packed": Packed(ones(4), "thd"), "list": [Pair(ones(9), 1)]})
+    assert norm_of(record["packed"]["lengths"]) == 2.0
+    assert norm_of(record["list"][0]["left"]) == 3.0
+    assert record["packed"]["name"] == {"type": "str", "value": "thd"}
+
+
+@pytest.mark.parametrize(
+    ("output", "shape"),
+    [
+        (ones(1), "[tensor]"),
+        ((ones(1), None), "[tensor, null]"),
+        ([ones(1)], "[tensor]"),
+        ({"a": ones(1)}, "[{a: tensor}]"),
+        (Packed(ones(1), "x"), "[{lengths: tensor, name: str}]"),
+        (Pair(ones(1), None), "{left: tensor, right: null}"),
+        (None, "[null]"),
+        (3, "[int]"),
+        (torch.Size([1]), "[torch.Size]"),
+        ((), "[]"),
+    ],
+)
+def test_outputs_are_brought_to_a_list(output: object, shape: str) -> None:
+    writer = Written()
+    assert outline(writer.json(writer.recorder.output(output))) == shape
+
+
+def outline(record: Any) -> str:
+    if record is None:
+        return "null"
+    if isinstance(record, list):
+        return f"[{', '.join(map(outline, record))}]"
+    if "type" in record:
+        return str(record["type"]).replace("torch.Tensor", "tensor")
+    return "{" + ", ".join(f"{name}: {outline(part)}" for name, part in record.items()) + "}"
+
+
+def test_what_contains_itself_ends() -> None:
+    endless: list[object] = [1]
+    endless.append(endless)
+    assert written(endless) == [{"type": "int", "value": 1}, None]
+
+
+def test_nesting_is_followed_to_a_limit() -> None:
+    value: object = "bottom"
+    for _ in range(DEEPEST - 1):
+        value = [value]
+    assert "bottom" in json.dumps(written(value))
+    assert "bottom" not in json.dumps(written([[value]]))
+
+
+def test_a_failing_statistic_leaves_the_record_without_numbers() -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no kernel")
+
+    problems = Problems(set())
+    table = StatisticsTable(broken)
+    recorder = Recorder(table, problems)
+    (record,) = recorder.arguments((ones(2),))
+    assert json.loads("{" + entry_line("e", {"r": record}, table.read()) + "}")["e"]["r"]["shape"] == [2]
+    (problem,) = problems.all()
+    assert (problem.kind, problem.message) == ("measuring a tensor", "RuntimeError: no kernel")
+
+
+def test_a_value_that_cannot_be_looked_at_is_null_and_its_neighbours_are_kept() -> None:
+    class Hostile(dict[str, object]):
+        def items(self) -> Any:
+            raise RuntimeError("no items")
+
+    writer = Written()
+    first, second = writer.json({"args": writer.recorder.arguments((Hostile(), 1))})["args"]
+    assert (first, second) == (None, {"type": "int", "value": 1})
+    assert writer.problems.all()[0].message == "RuntimeError: no items"
+
+
+class Masked(Tensor):
+    """A subclass whose own code must not run when it is measured."""
+
+    @classmethod
+    def __torch_function__(cls, *_: object, **__: object) -> Any:
+        raise AssertionError("the subclass was asked")
+
+
+class Wrapping(Tensor):
+    """A wrapper subclass: it holds no values that could be read without its code."""
+
+    @staticmethod
+    def __new__(cls, shape: tuple[int, ...]) -> "Wrapping":
+        return Tensor._make_wrapper_subclass(cls, shape)
+
+    @classmethod
+    def __torch_dispatch__(cls, *_: object, **__: object) -> Any:
+        raise AssertionError("the wrapper was asked")
+
+
+def test_tensor_subclasses() -> None:
+    assert norm_of(written(ones(4).as_subclass(Masked))) == 2.0
+    wrapped = written(Wrapping((2, 3)))
+    assert (wrapped["shape"], wrapped["Max"]) == ([2, 3], None)
+
+
+def test_tensors_inside_torch_func_have_no_numbers() -> None:
+    seen = []
+
+    def looked_at(x: Tensor) -> Tensor:
+        seen.append(written(x))
+        return x.sum()
+
+    torch.func.vmap(looked_at)(ones(2, 3))
+    torch.func.grad(looked_at)(ones(3))
+    assert [(record["shape"], record["Max"]) for record in seen] == [([3], None), ([3], None)]

@@ -1,0 +1,184 @@
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from torch import Tensor
+
+from probe_patch.runtime.stats import reference
+from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.kinds import kind_of
+from probe_patch.runtime.stats.plain import plain_values
+from probe_patch.runtime.stats.table import ROWS_PER_BLOCK, StatisticsTable, Summary
+
+INF, NAN = math.inf, math.nan
+
+
+def summaries(*tensors: Tensor) -> list[Summary | None]:
+    table = StatisticsTable()
+    rows = []
+    with apart_from_the_run():
+        for tensor in tensors:
+            values = plain_values(tensor)
+            kind = None if values is None else kind_of(values)
+            rows.append(None if values is None or kind is None else table.add(values, kind))
+        readings = table.read()
+    return [None if row is None else readings.summary(row) for row in rows]
+
+
+def summary(tensor: Tensor) -> Summary | None:
+    return summaries(tensor)[0]
+
+
+FLOAT_DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@given(
+    arrays.arrays(
+        np.float64, arrays.array_shapes(max_dims=3, max_side=40), elements=st.floats(-400.0, 400.0, allow_nan=False)
+    ),
+    st.sampled_from(FLOAT_DTYPES),
+    st.sampled_from(
+        [lambda x: x, lambda x: x.transpose(0, -1), lambda x: x[..., ::2], lambda x: x.expand(3, *x.shape)]
+    ),
+)
+def test_floats_agree_with_float64(array: np.ndarray, dtype: torch.dtype, view: Callable[[Tensor], Tensor]) -> None:
+    tensor = view(torch.from_numpy(array).to(dtype))
+    exact = tensor.to(torch.float32).double().numpy() if dtype != torch.float64 else tensor.numpy()
+    found = summary(tensor)
+    assert found is not None
+    assert (found.maximum, found.minimum) == (exact.max(), exact.min())
+    assert found.mean == pytest.approx(exact.mean(), rel=1e-6, abs=1e-6 * np.abs(exact).mean())
+    assert found.norm == pytest.approx(np.sqrt((exact**2).sum()), rel=1e-6)
+
+
+@given(
+    arrays.arrays(
+        st.sampled_from([np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]),
+        arrays.array_shapes(max_dims=2, max_side=30),
+    )
+)
+def test_integers_have_exact_extremes_and_a_mean_and_norm(array: np.ndarray) -> None:
+    found = summary(torch.from_numpy(array))
+    wide = array.astype(np.float64)
+    assert found is not None
+    assert (found.maximum, found.minimum) == (int(array.max()), int(array.min()))
+    assert isinstance(found.maximum, int)
+    assert found.mean == pytest.approx(wide.mean(), rel=1e-6, abs=1e-6 * np.abs(wide).mean())
+    assert found.norm == pytest.approx(np.sqrt((wide**2).sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (torch.tensor([2**53 + 1, 0]), (2**53 + 1, 0, (2**53 + 1) / 2, float(2**53))),
+        (torch.tensor([2**63 - 1, -(2**63)]), (2**63 - 1, -(2**63), 0.0, math.sqrt(2) * 2.0**63)),
+        (torch.tensor([2**64 - 1, 1], dtype=torch.uint64), (2**64 - 1, 1, 2.0**63, 2.0**64)),
+        (torch.tensor([True, False]), (True, False, None, None)),
+        (torch.tensor([True]), (True, True, None, None)),
+        (torch.tensor(False), (False, False, None, None)),
+        (torch.tensor([3 + 4j, 0j]), (5.0, 0.0, 2.5, 5.0)),
+        (torch.tensor([3 + 4j]).conj(), (5.0, 5.0, 5.0, 5.0)),
+        (torch.tensor([3 + 4j]).conj().imag, (-4.0, -4.0, -4.0, 4.0)),
+        (torch.tensor(-3.5), (-3.5, -3.5, -3.5, -3.5)),
+        (torch.tensor(7), (7, 7, 7, 7)),
+        (torch.full((100,), 70000.0), (70000.0, 70000.0, 70000.0, 700000.0)),
+        (torch.full((2,), 1e30), (1e30, 1e30, 1e30, math.sqrt(2) * 1e30)),
+        (torch.full((2,), 1e-30), (1e-30, 1e-30, 1e-30, math.sqrt(2) * 1e-30)),
+        (torch.full((4,), 3e38), (3e38, 3e38, 3e38, 6e38)),
+        (torch.full((10000,), 600.0, dtype=torch.float16), (600.0, 600.0, 600.0, 60000.0)),
+        (torch.full((40000,), 600.0, dtype=torch.float16), (600.0, 600.0, 600.0, 120000.0)),
+        (torch.tensor([INF, 1.0]), (INF, 1.0, INF, INF)),
+        (torch.tensor([-INF, INF]), (INF, -INF, NAN, INF)),
+        (torch.tensor([NAN, 1.0]), (NAN, NAN, NAN, NAN)),
+        (torch.nn.Parameter(torch.ones(4)), (1.0, 1.0, 1.0, 2.0)),
+        (torch.tensor([2.0]).expand(8, 2), (2.0, 2.0, 2.0, 8.0)),
+        (torch.nested.nested_tensor([torch.ones(1), torch.ones(3)], layout=torch.jagged), (1.0, 1.0, 1.0, 2.0)),
+    ],
+)
+def test_known_numbers(tensor: Tensor, expected: tuple[float, ...]) -> None:
+    found = summary(tensor)
+    assert found is not None
+    for number, wanted in zip(found, expected, strict=True):
+        assert number == (wanted if wanted is None else pytest.approx(wanted, rel=1e-6, nan_ok=True))
+        assert type(number) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.zeros(0, 3),
+        torch.empty(3, device="meta"),
+        torch.eye(3).to_sparse(),
+        torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+    ],
+    ids=["empty", "meta", "sparse", "fp4"],
+)
+def test_tensors_without_statistics(tensor: Tensor) -> None:
+    assert summary(tensor) is None
+
+
+def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    floats = torch.linspace(-3, 5, 1001, dtype=torch.float32)
+    whole = summaries(floats, floats.to(torch.int64), floats.to(torch.complex64), floats.to(torch.bfloat16))
+    monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 64)
+    pieces = summaries(floats, floats.to(torch.int64), floats.to(torch.complex64), floats.to(torch.bfloat16))
+    for found, wanted in zip(pieces, whole, strict=True):
+        assert found is not None and wanted is not None
+        assert found[:2] == wanted[:2]
+        assert found[2:] == pytest.approx(wanted[2:], rel=1e-12)
+
+
+def test_rows_stay_apart_over_many_blocks() -> None:
+    count = 2 * ROWS_PER_BLOCK + 3
+    found = summaries(*(torch.tensor([number]) for number in range(count)))
+    assert [row.maximum for row in found if row is not None] == list(range(count))
+
+
+def test_one_copy_reads_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = []
+    original = Tensor.cpu
+
+    def counted(tensor: Tensor) -> Tensor:
+        copies.append(tuple(tensor.shape))
+        return original(tensor)
+
+    monkeypatch.setattr(Tensor, "cpu", counted)
+    summaries(*(torch.ones(3) for _ in range(50)))
+    assert [rows for rows, _ in copies] == [50]
+
+
+def test_measuring_never_asks_the_device_for_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
+        monkeypatch.setattr(Tensor, name, lambda *_: pytest.fail("the host waited for the device"))
+    table = StatisticsTable()
+    for tensor in (torch.ones(3), torch.arange(3), torch.tensor([True]), torch.ones(2, dtype=torch.complex64)):
+        kind = kind_of(tensor)
+        assert kind is not None
+        table.add(tensor, kind)
+
+
+def test_a_table_that_was_read_holds_no_device_memory() -> None:
+    table = StatisticsTable()
+    values = torch.ones(3)
+    kind = kind_of(values)
+    assert kind is not None
+    row = table.add(values, kind)
+    assert table.read().summary(row).norm == pytest.approx(math.sqrt(3))
+    assert table.read().floats == {}
+    assert table.add(values, kind).number == 0
+
+
+def test_autocast_and_inference_mode_change_nothing() -> None:
+    values = torch.full((1000,), 1.001)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert summary(values) == summary(values.clone())
+        assert summary(values) is not None
+    with torch.inference_mode():
+        inside = summary(values * 1)
+    assert inside == summary(values)
+    assert inside is not None and inside.mean == pytest.approx(1.0010000467300415, rel=1e-12)
