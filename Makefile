@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-msprobe demo test lint format wheel clean
+.PHONY: help venv venv-msprobe demo test bench lint format wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -17,10 +17,11 @@ $(VENV)/.made: pyproject.toml constraints/dev.txt
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt torch -e '.[dev,demo]'
 	@touch $@
 
-venv-msprobe: $(MSPROBE_VENV)/.made ## msProbe in an environment of its own: the reader our dumps are tested against
-$(MSPROBE_VENV)/.made: constraints/msprobe.txt
+venv-msprobe: $(MSPROBE_VENV)/.made ## msProbe in an environment of its own: what our dumps are read by and measured against
+$(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.txt
 	$(PYTHON) -m venv $(MSPROBE_VENV)
 	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints/msprobe.txt
+	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e .
 	@touch $@
 
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
@@ -28,6 +29,9 @@ demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 
 test: venv venv-msprobe ## every test that needs no clone of slime
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
+
+bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
+	$(MSPROBE_VENV)/bin/python tests/bench/overhead.py
 
 lint: venv ## ruff and mypy --strict
 	$(RUN)ruff check .

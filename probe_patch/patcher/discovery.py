@@ -4,6 +4,7 @@ A tree may be a checkout, a site-packages folder, a package folder or the file i
 directory and whatever the chosen interpreter would import.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -22,6 +23,7 @@ _EARLY_ACTOR = PurePosixPath("ray/ppo_actor.py")
 _FIND_PACKAGES = (
     "import importlib.util, json, sys; "
     "specs = [importlib.util.find_spec(name) for name in sys.argv[1:]]; "
+    "print(); "  # an interpreter may have printed half a line before
     "print(json.dumps([p for s in specs if s and s.submodule_search_locations for p in s.submodule_search_locations]))"
 )
 
@@ -49,19 +51,35 @@ def find_targets(trees: Sequence[Path], python: str | None = None) -> tuple[Targ
         python: another interpreter to ask for what it would import; None asks this one.
 
     Raises:
+        WrongUsage: both trees and an interpreter, or one that does not answer.
         SystemFailed: a tree does not exist or cannot be read.
         Refused: a tree holds nothing that can be patched, or only versions that are not supported.
     """
-    if trees:
-        found = [target for tree in trees for target in _in_tree(tree)]
-    else:
-        found = [*_in_folder(Path()), *(target for folder in _importable(python) for target in _in_package(folder))]
-        if not found:
-            raise Refused(
+    if trees and python is not None:
+        raise WrongUsage("--python finds slime where no TREE is named; leave one of them out")
+    try:
+        found = [target for tree in trees for target in _in_tree(tree)] if trees else _in_reach(python)
+    except OSError as error:
+        what = error.filename or "the current directory"
+        raise SystemFailed(f"{what}: cannot be looked at ({error.strerror})") from None
+    return tuple(_without_repeats(found))
+
+
+def _in_reach(python: str | None) -> list[Target]:
+    """What there is without a tree named: the current directory's, and the interpreter's."""
+    here, packages = Path(), _importable(python)
+    found = [*_anywhere_in(here), *(target for package in packages for target in _in_package(package))]
+    if not found:
+        unsupported = [refusal for tree in (here, *packages) if (refusal := _unsupported_in(tree)) is not None]
+        raise (
+            unsupported[0]
+            if unsupported
+            else Refused(
                 f"no slime or miles in {Path.cwd()}, and {python or 'this Python'} imports none: "
                 "name the checkout, site-packages or actor.py, or the interpreter with --python"
             )
-    return tuple(_without_repeats(found))
+        )
+    return found
 
 
 def _in_tree(tree: Path) -> list[Target]:
@@ -75,10 +93,17 @@ def _in_tree(tree: Path) -> list[Target]:
         raise Refused(f"{tree}: neither a file nor a folder; name slime's checkout or its {ACTOR}")
     if not os.access(tree, os.R_OK | os.X_OK):
         raise SystemFailed(f"{tree}: cannot be read (permission denied)")
-    found = [*_in_folder(tree), *_in_package(tree)] or list(_inside_package(tree))
+    found = _anywhere_in(tree)
     if not found:
-        raise _nothing_in(tree)
+        raise _unsupported_in(tree) or Refused(
+            f"{tree}: holds no slime/{ACTOR} and no miles/{ACTOR}; "
+            "name slime's checkout, its package folder or the file itself"
+        )
     return found
+
+
+def _anywhere_in(folder: Path) -> list[Target]:
+    return [*_in_folder(folder), *_in_package(folder)] or list(_inside_package(folder))
 
 
 def _in_folder(folder: Path) -> Iterator[Target]:
@@ -103,8 +128,9 @@ def _inside_package(folder: Path) -> Iterator[Target]:
             yield _target(actor, ())
 
 
-def _nothing_in(tree: Path) -> Refused:
-    for package in [tree, *(tree / name for name in PACKAGES)]:
+def _unsupported_in(tree: Path) -> Refused | None:
+    """Why a slime that is there has nothing to patch."""
+    for package in [tree, *(root / name for root in (tree, tree / "src") for name in PACKAGES)]:
         if (package / _EARLY_ACTOR).is_file():
             return Refused(
                 f"{package / _EARLY_ACTOR}: this is slime from before 2025-07-18, which probe-patch does not know; "
@@ -115,10 +141,7 @@ def _nothing_in(tree: Path) -> Refused:
                 f"{package / _FSDP_ACTOR}: this slime has only the FSDP backend; probe-patch patches the Megatron one "
                 f"({ACTOR})"
             )
-    return Refused(
-        f"{tree}: holds no slime/{ACTOR} and no miles/{ACTOR}; "
-        "name slime's checkout, its package folder or the file itself"
-    )
+    return None
 
 
 def _importable(python: str | None) -> list[Path]:
@@ -128,13 +151,33 @@ def _importable(python: str | None) -> list[Path]:
         return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
     command = [python, "-c", _FIND_PACKAGES, *PACKAGES]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        return [Path(folder) for folder in json.loads(answer.stdout.splitlines()[-1])]
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        detail = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        raise WrongUsage(
-            f"--python {python}: cannot be asked what it imports ({detail[-1] if detail else error})"
-        ) from None
+        answer = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=True
+        )
+    except subprocess.TimeoutExpired:
+        raise _no_answer(python, "it did not answer within a minute") from None
+    except subprocess.CalledProcessError as error:
+        raise _no_answer(python, (error.stderr.strip() or str(error)).splitlines()[-1]) from None
+    except OSError as error:
+        raise _no_answer(python, error.strerror or str(error)) from None
+    folders = _last_list(answer.stdout)
+    if folders is None:
+        raise _no_answer(python, "it printed no list of folders; is it a Python interpreter?")
+    return [Path(folder) for folder in folders]
+
+
+def _last_list(printed: str) -> list[str] | None:
+    """The last line that is a list of strings: interpreters may print around it as they start and end."""
+    for line in reversed(printed.splitlines()):
+        with contextlib.suppress(ValueError):
+            answer = json.loads(line)
+            if isinstance(answer, list) and all(isinstance(item, str) for item in answer):
+                return answer
+    return None
+
+
+def _no_answer(python: str, reason: str) -> WrongUsage:
+    return WrongUsage(f"--python {python}: cannot be asked what it imports ({reason})")
 
 
 def _target(path: Path, notes: tuple[str, ...]) -> Target:

@@ -11,9 +11,11 @@ import errno
 import fcntl
 import glob
 import os
+import signal
 import stat
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -94,15 +96,34 @@ def commit(changes: Sequence[Change]) -> None:
         for change in changes:
             if read(change.before.path).content != change.after:
                 raise SystemFailed(f"{change.before.path}: does not read back as it was written; rolled back")
+        with _deaf_to_interrupts():
+            replaced.clear()
+            _remove(new_or_old for _, *pair in staged for new_or_old in pair)
     except BaseException:
-        for change, old in reversed(replaced):
-            _restore(change, old)
+        with _deaf_to_interrupts():
+            for change, old in reversed(replaced):
+                _restore(change, old)
+            _remove(new_or_old for _, *pair in staged for new_or_old in pair)
         raise
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C has no effect inside: what is done is done, or is just being undone, and takes no time."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
     finally:
-        for _, new, old in staged:
-            for path in (new, old):
-                with contextlib.suppress(OSError):
-                    path.unlink(missing_ok=True)
+        signal.signal(signal.SIGINT, handler)
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _restore(change: Change, old: Path) -> None:
@@ -209,9 +230,7 @@ def _try_lock(descriptor: int, folder: Path) -> bool:
 
 
 def _remove_left_overs(path: Path) -> None:
-    for left_over in path.parent.glob(glob.escape(_temporary_prefix(path)) + "*"):
-        with contextlib.suppress(OSError):
-            left_over.unlink()
+    _remove(path.parent.glob(glob.escape(_temporary_prefix(path)) + "*"))
 
 
 def _temporary(path: Path, label: str) -> Path:

@@ -101,10 +101,11 @@ def _rewrite_all(targets: Sequence[Target], verb: Verb, dry_run: bool) -> list[R
         return [_guarded(target, verb) for target in targets]
     with transaction.locked([target.path for target in targets]):
         results = [_guarded(target, verb) for target in targets]
-        if not any(result.error for result in results):
-            transaction.commit(
-                [Change(result.before, result.after) for result in results if result.before and result.changed]
-            )
+        if any(result.error for result in results):
+            return [result if result.error else _guarded(result.target, _described) for result in results]
+        transaction.commit(
+            [Change(result.before, result.after) for result in results if result.before and result.changed]
+        )
         return results
 
 
@@ -118,8 +119,10 @@ def _guarded(target: Target, verb: Verb) -> Result:
 
 def _applied(target: Target, before: Snapshot, request: Request) -> Result:
     applied = rewrite.apply(before.content, request, target.shown)
-    notes = applied.notes if applied.source != before.content else ()
-    return Result(target, State.PATCHED, before, applied.source, request, notes=notes)
+    if applied.source == before.content:
+        return Result(target, State.PATCHED, before, applied.source, request)
+    lost = _lines_added_by_hand(before.content, rewrite.strip(before.content, target.shown), target.shown)
+    return Result(target, State.PATCHED, before, applied.source, request, notes=(*lost, *applied.notes))
 
 
 def _reverted(target: Target, before: Snapshot) -> Result:
@@ -129,7 +132,7 @@ def _reverted(target: Target, before: Snapshot) -> Result:
 
 
 def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[str, ...]:
-    """A sentence about lines that somebody else wrote between our markers and that a revert takes away."""
+    """A sentence about lines that somebody else wrote between our markers and that we take away with them."""
     request = rewrite.inspect(patched, where).request
     if request is None or request.version != __version__:
         return ()

@@ -4,6 +4,8 @@ What is right is decided by running the file, unpatched and patched: the same ca
 between its start and its stop.
 """
 
+from functools import cache
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -77,12 +79,17 @@ def test_bytes_that_are_no_actor_are_refused(data: bytes) -> None:
         apply(data, Request(), "actor.py")
 
 
+@cache
+def whole_patch(phases: tuple[str, ...]) -> bytes:
+    return patched(SMALL_ACTOR.encode(), Request(phases))  # type: ignore[arg-type]
+
+
 @MANY
 @given(cut=st.integers(0, 10_000), tail=st.binary(max_size=8), phases=PHASES)
 def test_half_edited_patches_are_mended_or_refused(cut: int, tail: bytes, phases: tuple[str, ...]) -> None:
     """Somebody deletes a line of a patched file, or types into it: ``apply`` gives a whole patch again, or refuses."""
     request = Request(phases)  # type: ignore[arg-type]
-    lines = patched(SMALL_ACTOR.encode(), request).splitlines(keepends=True)
+    lines = whole_patch(phases).splitlines(keepends=True)
     edited = [*lines[: cut % len(lines)], tail + b"\n", *lines[cut % len(lines) + 1 :]]
     try:
         result = apply(b"".join(edited), request, "actor.py").source

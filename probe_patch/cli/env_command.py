@@ -1,0 +1,68 @@
+"""``env``: what to put into a run's environment."""
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+
+from probe_patch.cli.errors import say_note
+from probe_patch.cli.output import echo
+from probe_patch.config import load_config
+from probe_patch.errors import WrongUsage
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command()
+@click.option("--config", metavar="FILE", type=_FILE, help="The config.json for both sides.")
+@click.option("--train-config", metavar="FILE", type=_FILE, help="The config.json for the training side.")
+@click.option("--rollout-config", metavar="FILE", type=_FILE, help="The config.json for the generating side.")
+@click.option("--merge", metavar="JSON", help="A runtime env of yours to add the variables to.")
+@click.option("--off", is_flag=True, help="Print the variables that keep the dump off.")
+@click.option("--export", is_flag=True, help="Print export lines for a shell instead of JSON.")
+def env(
+    config: Path | None,
+    train_config: Path | None,
+    rollout_config: Path | None,
+    merge: str | None,
+    off: bool,
+    export: bool,
+) -> None:
+    """Print the runtime env for ray job submit that turns the dump on.
+
+    \b
+      ray job submit --runtime-env-json "$(probe-patch env --config config.json)" -- python3 train.py …
+      eval "$(probe-patch env --config config.json --export)"
+    """
+    variables = {"DUMP_ON": "0" if off else "1"}
+    named = {
+        "PROBE_PATCH_CONFIG": config,
+        "PROBE_PATCH_TRAIN_CONFIG": train_config,
+        "PROBE_PATCH_ROLLOUT_CONFIG": rollout_config,
+    }
+    for variable, path in named.items():
+        if path is not None:
+            for warning in load_config(path).warnings:
+                say_note(f"{path}: {warning}")
+            variables[variable] = str(path.absolute())
+    if export:
+        if merge is not None:
+            raise WrongUsage("--merge adds to a JSON runtime env; it has no meaning with --export")
+        for name, value in variables.items():
+            echo(f"export {name}={shlex.quote(value)}")
+        return
+    click.echo(json.dumps(_merged(merge, variables)))
+
+
+def _merged(merge: str | None, variables: dict[str, str]) -> dict[str, object]:
+    try:
+        runtime_env = {} if merge is None else json.loads(merge)
+    except (ValueError, RecursionError) as error:
+        raise WrongUsage(f"--merge: not JSON ({error})") from None
+    if not isinstance(runtime_env, dict) or not isinstance(env_vars := runtime_env.get("env_vars", {}), dict):
+        raise WrongUsage('--merge: give a runtime env, that is an object such as {"env_vars": {"NAME": "value"}}')
+    for name, value in env_vars.items():
+        if not isinstance(value, str):
+            raise WrongUsage(f"--merge: env_vars.{name} is {json.dumps(value)}; Ray takes strings only, so quote it")
+    return {**runtime_env, "env_vars": {**env_vars, **variables}}

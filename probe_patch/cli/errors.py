@@ -1,0 +1,54 @@
+"""How an error reaches the user: one sentence on stderr and an exit code, never a traceback."""
+
+import errno
+import sys
+from typing import Any
+
+import click
+
+from probe_patch.errors import ProbePatchError, SystemFailed
+
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    """A click group whose commands end with the exit code of the error they raise."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """As click's, which lets a full disk out as a traceback while it prints help."""
+        try:
+            return super().main(*arguments, **options)
+        except OSError as error:
+            say_error(SystemFailed(_sentence(error)))
+            sys.exit(SystemFailed.exit_code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ProbePatchError as error:
+            say_error(error)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("probe-patch: interrupted; no file is half done", err=True)
+            ctx.exit(INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader of our output has gone; click ends quietly
+            say_error(SystemFailed(_sentence(error)))
+            ctx.exit(SystemFailed.exit_code)
+
+
+def _sentence(error: OSError) -> str:
+    if error.strerror is None:
+        return str(error)
+    if error.filename is None:
+        return f"cannot print ({error.strerror}); probe-patch status tells what was done"
+    return f"{error.filename}: {error.strerror}"
+
+
+def say_note(note: str) -> None:
+    click.echo(f"note: {note}", err=True)
+
+
+def say_error(error: ProbePatchError) -> None:
+    click.echo(f"probe-patch: {error}", err=True)

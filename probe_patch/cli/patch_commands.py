@@ -1,0 +1,114 @@
+"""``apply``, ``revert``, ``check`` and ``status``."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from probe_patch.cli.diff import print_diff
+from probe_patch.cli.errors import say_note
+from probe_patch.cli.options import format_option, phases_option, python_option, trees_argument
+from probe_patch.cli.report import CHECK_FORMATS, FORMATS, Report, print_report, say_notes
+from probe_patch.config import load_config
+from probe_patch.dump_format import Phase
+from probe_patch.errors import WrongUsage
+from probe_patch.patcher import verbs
+from probe_patch.patcher.discovery import find_targets
+from probe_patch.patcher.request import ALL_PHASES, Request
+from probe_patch.patcher.verbs import Expectation, Result
+
+
+@click.command()
+@trees_argument
+@phases_option
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The config.json to use when the environment names none; its absolute path goes into the patch.",
+)
+@click.option("--diff", is_flag=True, help="Only show what would change, as a diff; write nothing.")
+@python_option
+@format_option(FORMATS)
+def apply(
+    trees: tuple[Path, ...],
+    phases: tuple[Phase, ...] | None,
+    config: Path | None,
+    diff: bool,
+    python: str | None,
+    output: str,
+) -> None:
+    """Patch slime's actor, so that DUMP_ON=1 dumps the chosen phases.
+
+    TREE is a checkout, a site-packages folder, a package folder or the file itself; without one: the current
+    directory's slime, and the one that this Python (or --python) would import. A second apply changes nothing;
+    other phases replace the ones before. Every file is patched, or none.
+    """
+    targets = find_targets(trees, python)
+    request = Request(phases or ALL_PHASES, _checked_config(config))
+    _finish("apply", verbs.apply(targets, request, dry_run=diff), output, diff)
+
+
+@click.command()
+@trees_argument
+@click.option("--diff", is_flag=True, help="Only show what would change, as a diff; write nothing.")
+@python_option
+@format_option(FORMATS)
+def revert(trees: tuple[Path, ...], diff: bool, python: str | None, output: str) -> None:
+    """Take the patch out again, byte for byte; edits made elsewhere in the file stay."""
+    _finish("revert", verbs.revert(find_targets(trees, python), dry_run=diff), output, diff)
+
+
+@click.command()
+@trees_argument
+@phases_option
+@click.option("--clean", "expectation", flag_value="clean", help="Expect no patch.")
+@click.option(
+    "--can-apply", "expectation", flag_value="can-apply", help="Expect no patch, and every anchor in its place."
+)
+@python_option
+@format_option(CHECK_FORMATS)
+def check(
+    trees: tuple[Path, ...],
+    phases: tuple[Phase, ...] | None,
+    expectation: str | None,
+    python: str | None,
+    output: str,
+) -> None:
+    """Say whether the files are patched as this version would patch them; exit 1 if not."""
+    expected = Expectation(expectation or "patched")
+    if phases is not None and expected is Expectation.CLEAN:
+        raise WrongUsage("--phases has no meaning with --clean; leave one of them out")
+    _finish("check", verbs.check(find_targets(trees, python), expected, phases), output, diff=False)
+
+
+@click.command()
+@trees_argument
+@python_option
+@format_option(FORMATS)
+def status(trees: tuple[Path, ...], python: str | None, output: str) -> None:
+    """Show what is there: unpatched or patched, by which version, for which phases."""
+    _finish("status", verbs.status(find_targets(trees, python)), output, diff=False)
+
+
+def _checked_config(config: Path | None) -> str | None:
+    """Its absolute path, once it is known to be a config the runtime accepts."""
+    if config is None:
+        return None
+    for warning in load_config(config).warnings:
+        say_note(f"{config}: {warning}")
+    return str(config.absolute())
+
+
+def _finish(verb: str, results: Sequence[Result], output: str, diff: bool) -> None:
+    report = Report(verb, tuple(results), dry_run=diff)
+    if diff and output == "text":
+        say_notes(report)
+        print_diff(results)
+    else:
+        print_report(report, output)
+    errors = [result.error for result in results if result.error is not None]
+    code = max((error.exit_code for error in errors), default=0)
+    if not code and not all(result.as_expected for result in results):
+        code = 1
+    click.get_current_context().exit(code)

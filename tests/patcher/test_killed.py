@@ -1,0 +1,100 @@
+"""``apply`` and ``revert`` killed at each system call that touches a file: all stay whole, and the next command works.
+
+strace numbers the calls of one run, and kills later runs on entering each. What happens before the lock is taken
+(Python starting, modules being imported) is the same for every command and is left out.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from probe_patch.cli import main
+from probe_patch.patcher.request import Request
+from probe_patch.patcher.rewrite import apply
+from tests.needs import needs
+from tests.patcher.small_actor import SMALL_ACTOR
+
+STRACE = shutil.which("strace")
+OLD = SMALL_ACTOR.encode()
+NEW = apply(OLD, Request(), "actor.py").source
+TOUCH_FILES = ("flock", "openat", "write", "fchmod", "fchown", "fsetxattr", "fsync", "rename", "unlink", "close")
+
+
+def lay_out(tree: Path, content: bytes) -> list[Path]:
+    shutil.rmtree(tree, ignore_errors=True)
+    actors = [tree / package / "backends/megatron_utils/actor.py" for package in ("slime", "miles")]
+    for actor in actors:
+        actor.parent.mkdir(parents=True)
+        actor.write_bytes(content)
+    return actors
+
+
+def run_traced(verb: str, tree: Path, log: Path, *options: str) -> int:
+    script = "from probe_patch.cli import main; main()"
+    command = [str(STRACE), "-f", "-o", str(log), *options, sys.executable, "-c", script, verb, str(tree)]
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+    return subprocess.run(command, capture_output=True, env=environment).returncode
+
+
+def calls_behind_the_lock(log: str) -> Iterator[tuple[str, int]]:
+    """Name and ordinal (among the calls of that name in the whole run) of each call from the first ``flock`` on."""
+    seen: Counter[str] = Counter()
+    for line in log.splitlines():
+        call = re.match(r"\d+ +(\w+)\(", line)
+        if call and call[1] in TOUCH_FILES:
+            seen[call[1]] += 1
+            if seen["flock"]:
+                yield call[1], seen[call[1]]
+
+
+@pytest.mark.parametrize(("verb", "before", "after"), [("apply", OLD, NEW), ("revert", NEW, OLD)])
+def test_killed_at_every_system_call(tmp_path: Path, verb: str, before: bytes, after: bytes) -> None:
+    needs(STRACE is not None, "strace is not installed (Debian: apt-get install strace)")
+    tree, log = tmp_path / "tree", tmp_path / "calls"
+    for _ in range(2):  # the first run may still find something to cache
+        actors = lay_out(tree, before)
+        assert run_traced(verb, tree, log) == 0
+    assert {actor.read_bytes() for actor in actors} == {after}
+    calls = list(calls_behind_the_lock(log.read_text()))
+    assert Counter(name for name, _ in calls)["rename"] == 2
+
+    states: Counter[tuple[bool, bool]] = Counter()
+    for name, number in calls:
+        lay_out(tree, before)
+        assert run_traced(verb, tree, log, "-e", f"inject={name}:signal=KILL:when={number}") != 0, (name, number)
+        contents = [actor.read_bytes() for actor in actors]
+        assert set(contents) <= {before, after}, f"half written by a kill at {name} number {number}"
+        states[contents[0] == after, contents[1] == after] += 1
+
+        assert CliRunner().invoke(main, [verb, str(tree)]).exit_code == 0
+        assert {actor.read_bytes() for actor in actors} == {after}
+        assert {path for path in tree.rglob("*") if path.is_file()} == set(actors), "a temporary file was left"
+    assert set(states) == {(False, False), (True, False), (True, True)}, "the kills missed the moments that matter"
+
+
+@pytest.mark.parametrize(("verb", "before", "after"), [("apply", OLD, NEW), ("revert", NEW, OLD)])
+def test_interrupted_at_every_rename_and_unlink(tmp_path: Path, verb: str, before: bytes, after: bytes) -> None:
+    """Ctrl-C either undoes everything and says so, or comes too late and does nothing."""
+    needs(STRACE is not None, "strace is not installed (Debian: apt-get install strace)")
+    tree, log = tmp_path / "tree", tmp_path / "calls"
+    for _ in range(2):
+        actors = lay_out(tree, before)
+        assert run_traced(verb, tree, log) == 0
+    calls = [call for call in calls_behind_the_lock(log.read_text()) if call[0] in ("rename", "unlink")]
+    ends = set()
+    for name, number in calls:
+        lay_out(tree, before)
+        code = run_traced(verb, tree, log, "-e", f"inject={name}:signal=INT:when={number}")
+        ends.add(code)
+        contents = {actor.read_bytes() for actor in actors}
+        assert (code, contents) in [(0, {after}), (130, {before})], f"interrupted at {name} number {number}"
+        assert {path for path in tree.rglob("*") if path.is_file()} == set(actors), "a temporary file was left"
+    assert ends == {0, 130}
