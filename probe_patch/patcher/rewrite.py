@@ -6,7 +6,7 @@ For every source ``x`` that is not refused, with any request:
 - ``apply(apply(x)) == apply(x)``, and applying another request is ``apply(strip(x))``;
 - a file is patched as this version would patch it exactly if ``apply(strip(x)) == x``.
 
-``apply`` checks the first two itself, each time, before it returns.
+``apply`` checks the first itself, each time, before it returns; the others follow from it.
 """
 
 from dataclasses import dataclass
