@@ -1,9 +1,10 @@
 """``demo``: the whole loop on a tiny model."""
 
+import contextlib
 import importlib.util
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 
 import click
@@ -46,11 +47,11 @@ def _require_what_runs() -> None:
         raise SystemFailed(f"the demo trains for real and needs {', '.join(missing)}: pip install 'probe-patch[demo]'")
 
 
-def _show(events: Iterable[Event]) -> None:
+def _show(events: Generator[Event, None, None]) -> None:
     """Stages go to stderr as they happen, what was dumped to stdout."""
     stages = Console(stderr=True, highlight=False)
     title = ""
-    with stages.status("") as spinner:
+    with contextlib.closing(events), stages.status("") as spinner:
         for event in events:
             if isinstance(event, Began):
                 title = event.title

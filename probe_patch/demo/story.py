@@ -6,7 +6,7 @@ It prints nothing: it yields what happened, one event at a time, and the command
 import hashlib
 import json
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,7 +76,7 @@ class Places:
         return self.scratch / "dump"
 
 
-def tell(era: str, places: Places) -> Iterator[Event]:
+def tell(era: str, places: Places) -> Generator[Event, None, None]:
     """Play the demo on the example tree of ``era``.
 
     Raises:

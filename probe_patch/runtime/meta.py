@@ -94,5 +94,12 @@ def _version(module: str, distributions: tuple[str, ...]) -> str | None:
     stated = getattr(sys.modules[module], "__version__", None)
     if isinstance(stated, str):
         return stated
-    installed = {name for distribution in importlib.metadata.distributions() if (name := distribution.name)}
-    return next((importlib.metadata.version(name) for name in distributions if name in installed), None)
+    return next((version for name in distributions if (version := _installed_version(name)) is not None), None)
+
+
+def _installed_version(distribution: str) -> str | None:
+    """Asked for by name: reading the metadata of everything installed takes longer than a small dump."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
