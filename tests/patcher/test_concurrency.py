@@ -83,7 +83,7 @@ def test_runs_at_once_that_nothing_holds_back(tmp_path: Path) -> None:
 
 # Says so, once, where a run finds the lock taken and would sleep.
 SAY_WAITING = """
-from probe_patch.patcher import transaction
+from probe_patch.patcher import folder_lock
 class Time:
     monotonic, said = __import__("time").monotonic, False
     @classmethod
@@ -92,7 +92,7 @@ class Time:
             print("waiting", flush=True)
             cls.said = True
         __import__("time").sleep(seconds)
-transaction.time = Time
+folder_lock.time = Time
 """
 
 # Says so before the given call of one of the transaction's steps (or behind it), and stays there until interrupted.
@@ -148,12 +148,12 @@ def test_interrupted_while_it_waits(tmp_path: Path) -> None:
 
 
 STOPS = [
-    pytest.param("apply", "_stage", 1, False, id="before anything is written"),
-    pytest.param("apply", "_stage", 3, True, id="with temporary files written"),
-    pytest.param("apply", "_rename", 1, False, id="before the first rename"),
-    pytest.param("apply", "_rename", 1, True, id="behind the first rename"),
+    pytest.param("apply", "stage", 1, False, id="before anything is written"),
+    pytest.param("apply", "stage", 3, True, id="with temporary files written"),
+    pytest.param("apply", "rename_over", 1, False, id="before the first rename"),
+    pytest.param("apply", "rename_over", 1, True, id="behind the first rename"),
     pytest.param("apply", "read", 5, False, id="behind the last rename"),
-    pytest.param("revert", "_rename", 2, True, id="behind the last rename of a revert"),
+    pytest.param("revert", "rename_over", 2, True, id="behind the last rename of a revert"),
 ]
 
 
@@ -171,7 +171,7 @@ def test_interrupted_while_it_writes(tmp_path: Path, verb: str, step: str, call:
 
 def test_the_next_run_is_not_kept_out_by_an_interrupted_one(tmp_path: Path) -> None:
     actor = checkout(tmp_path)
-    process = start("apply", tmp_path, before=STOP_AT.format(step="_rename", call=1, behind=True))
+    process = start("apply", tmp_path, before=STOP_AT.format(step="rename_over", call=1, behind=True))
     assert read_line(process) == "here"
     assert_interrupted(process, "")
     with finished(start("apply", tmp_path, "--phases", "old")) as ((code, _, _),):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from probe_patch.errors import SystemFailed
-from probe_patch.patcher import transaction
+from probe_patch.patcher import folder_lock, transaction
+from probe_patch.patcher.staging import rename_over
 from probe_patch.patcher.transaction import Change, commit, locked, read
 
 
@@ -62,7 +63,7 @@ def test_a_hard_link_elsewhere_keeps_the_old_contents(files: list[Path], tmp_pat
     assert (cache / "a.py").read_bytes() == b"old a.py"
 
 
-@pytest.mark.parametrize("operation", ["_stage", "_rename", "_require_unchanged"])
+@pytest.mark.parametrize("operation", ["stage", "rename_over", "_require_unchanged"])
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("failure", [SystemFailed("no space"), KeyboardInterrupt()], ids=["failure", "interrupt"])
 def test_a_failure_anywhere_leaves_every_file_as_it_was(
@@ -86,7 +87,7 @@ def test_a_failure_anywhere_leaves_every_file_as_it_was(
 
 
 def test_a_file_that_does_not_read_back_is_rolled_back(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    genuine = transaction._rename
+    genuine = rename_over
 
     def losing(source: Path, target: Path) -> None:
         if source.name.endswith("-new") and target.name == "c.py":
@@ -94,7 +95,7 @@ def test_a_file_that_does_not_read_back_is_rolled_back(files: list[Path], monkey
         genuine(source, target)
 
     planned = changes(files)
-    monkeypatch.setattr(transaction, "_rename", losing)
+    monkeypatch.setattr(transaction, "rename_over", losing)
     with pytest.raises(SystemFailed, match=r"c\.py: does not read back"):
         commit(planned)
     assert_all_old(files)
@@ -190,7 +191,7 @@ def test_two_runs_take_turns(files: list[Path]) -> None:
 
 
 def test_waiting_for_another_run_has_an_end(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction, "_LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr(folder_lock, "PATIENCE", 0.0)
     with (
         locked(files),
         pytest.raises(SystemFailed, match="another probe-patch has been at work here"),

@@ -76,7 +76,7 @@ def test_only_chosen_ranks_leave_anything(
 
 @pytest.mark.parametrize(
     ("variable", "rank_id", "folder"),
-    [("5", None, "rank5"), ("5", 2, "rank2"), (None, None, f"proc{os.getpid()}"), ("many", None, f"proc{os.getpid()}")],
+    [("5", None, "rank5"), ("5", 2, "rank2"), (None, None, "proc{pid}"), ("many", None, "proc{pid}")],
 )
 def test_the_folder_is_the_rank_or_the_process(
     tmp_path: Path,
@@ -93,7 +93,7 @@ def test_the_folder_is_the_rank_or_the_process(
     debugger = PrecisionDebugger(config_file(tmp_path))
     debugger.start(model, rank_id=rank_id)
     debugger.stop()
-    assert only_rank(tmp_path / "dump" / "step0").name == folder
+    assert only_rank(tmp_path / "dump" / "step0").name == folder.format(pid=os.getpid())
 
 
 def test_stop_and_step_without_start_do_nothing(tmp_path: Path) -> None:
