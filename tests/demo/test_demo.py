@@ -24,6 +24,7 @@ from probe_patch.demo.story import tree_hash
 from probe_patch.dump_format import PHASE_FOLDERS
 from tests.end_to_end.jobs import dumps_in, read_phase
 from tests.end_to_end.run_jobs import GATE
+from tests.interrupts import heed_interrupts
 
 COMMAND = (sys.executable, "-m", "probe_patch", "demo")
 ALL_DUMPS = sorted(
@@ -184,6 +185,7 @@ def test_interrupted_while_training_it_leaves_neither_processes_nor_files() -> N
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=heed_interrupts,
         )
         try:
             while not any("MegatronTrainRayActor" in command for command in processes_below(temporary).values()):

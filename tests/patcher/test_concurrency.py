@@ -16,19 +16,23 @@ from probe_patch.dump_format import Phase
 from probe_patch.patcher.request import ALL_PHASES, Request
 from probe_patch.patcher.rewrite import apply
 from tests.cli.trees import ORIGINAL, checkout, contents
+from tests.interrupts import heed_interrupts
 
 SUBSETS: list[tuple[Phase, ...]] = [subset for size in (1, 2, 3) for subset in itertools.combinations(ALL_PHASES, size)]
 PATCHED = {",".join(phases): apply(ORIGINAL, Request(phases), "actor.py").source for phases in SUBSETS}
 
 
 def start(*arguments: str | Path, before: str = "") -> subprocess.Popen[str]:
-    """A command in a process of its own, with Python's own handling of Ctrl-C, after the lines in ``before``."""
-    script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"{before}\nfrom probe_patch.cli import main; main()\n"
+    """A command in a process of its own, after the lines in ``before``."""
+    script = f"{before}\nfrom probe_patch.cli import main; main()\n"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
-    command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @contextlib.contextmanager

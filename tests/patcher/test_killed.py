@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from probe_patch.cli import main
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.rewrite import apply
+from tests.interrupts import heed_interrupts
 from tests.needs import needs
 from tests.patcher.small_actor import SMALL_ACTOR
 
@@ -41,7 +42,7 @@ def run_traced(verb: str, tree: Path, log: Path, *options: str) -> int:
     script = "from probe_patch.cli import main; main()"
     command = [str(STRACE), "-f", "-o", str(log), *options, sys.executable, "-c", script, verb, str(tree)]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
-    return subprocess.run(command, capture_output=True, env=environment).returncode
+    return subprocess.run(command, capture_output=True, env=environment, preexec_fn=heed_interrupts).returncode
 
 
 def calls_behind_the_lock(log: str) -> Iterator[tuple[str, int]]:
