@@ -1,6 +1,6 @@
 """``python -m probe_patch``."""
 
-from probe_patch.cli import main
+from probe_patch.entry import main
 
 if __name__ == "__main__":
     main()

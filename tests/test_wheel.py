@@ -117,5 +117,6 @@ def test_the_demo_says_what_it_lacks(installed: Path, folder: Path) -> None:
     done = run(installed / "probe-patch", "demo", folder=folder, check=False)
     assert done.returncode == 4
     assert done.stderr == (
-        "probe-patch: the demo trains for real and needs torch, ray, megatron-core: pip install 'probe-patch[demo]'\n"
+        "probe-patch: the demo trains for real and needs torch, ray, megatron-core: "
+        "install probe-patch with its extra [demo]\n"
     )

@@ -44,7 +44,9 @@ def demo(era: str, keep: bool) -> None:
 def _require_what_runs() -> None:
     missing = [package for module, package in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if missing:
-        raise SystemFailed(f"the demo trains for real and needs {', '.join(missing)}: pip install 'probe-patch[demo]'")
+        raise SystemFailed(
+            f"the demo trains for real and needs {', '.join(missing)}: install probe-patch with its extra [demo]"
+        )
 
 
 def _show(events: Generator[Event, None, None]) -> None:

@@ -3,6 +3,7 @@
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -52,10 +53,14 @@ def env(
         for name, value in variables.items():
             echo(f"export {name}={shlex.quote(value)}")
         return
-    click.echo(json.dumps(_merged(merge, variables)))
+    merged = _merged(merge, variables)
+    for side in ("PROBE_PATCH_TRAIN_CONFIG", "PROBE_PATCH_ROLLOUT_CONFIG"):
+        if config is not None and side in merged["env_vars"] and side not in variables:
+            say_note(f"--merge already sets {side}, which that side reads instead of --config")
+    click.echo(json.dumps(merged))
 
 
-def _merged(merge: str | None, variables: dict[str, str]) -> dict[str, object]:
+def _merged(merge: str | None, variables: dict[str, str]) -> dict[str, Any]:
     try:
         runtime_env = {} if merge is None else json.loads(merge)
     except (ValueError, RecursionError) as error:

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
+from probe_patch.entry import INTERRUPTED, INTERRUPTED_SENTENCE
 from probe_patch.errors import ProbePatchError, SystemFailed
-
-INTERRUPTED = 130
 
 
 class Commands(click.Group):
@@ -29,7 +28,8 @@ class Commands(click.Group):
             say_error(error)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
-            click.echo("probe-patch: interrupted; no file is half done", err=True)
+            # click would end with 1, the code of a check that found a difference.
+            click.echo(INTERRUPTED_SENTENCE, err=True)
             ctx.exit(INTERRUPTED)
         except OSError as error:
             if error.errno == errno.EPIPE:

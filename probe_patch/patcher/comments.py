@@ -3,13 +3,11 @@
 import io
 import tokenize
 
-from probe_patch.patcher.encoding import BOM, encoding_of
 
-
-def comment_lines(source: bytes) -> frozenset[int] | None:
-    """The lines (from 0) with a comment; None where the source cannot be tokenized."""
+def comment_lines(code: bytes, encoding: str) -> frozenset[int] | None:
+    """The lines (from 0) with a comment; None where the code (without a byte-order mark) cannot be tokenized."""
     try:
-        text = io.StringIO(source.removeprefix(BOM).decode(encoding_of(source)), newline=None)
+        text = io.StringIO(code.decode(encoding), newline=None)
         tokens = tokenize.generate_tokens(text.readline)
         return frozenset(token.start[0] - 1 for token in tokens if token.type == tokenize.COMMENT)
     except (SyntaxError, tokenize.TokenError, UnicodeDecodeError, LookupError):

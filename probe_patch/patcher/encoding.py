@@ -12,6 +12,11 @@ _COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#|$)")
 
 
+def split_bom(source: bytes) -> tuple[bytes, bytes]:
+    """The byte-order mark, or nothing, and the rest."""
+    return (BOM, source[len(BOM) :]) if source.startswith(BOM) else (b"", source)
+
+
 def encoding_of(source: bytes) -> str:
     """The name in the cookie, unchecked; UTF-8 where there is none, or a byte-order mark."""
     if source.startswith(BOM):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from probe_patch.errors import Refused
 from probe_patch.patcher.comments import comment_lines
+from probe_patch.patcher.encoding import encoding_of, split_bom
 from probe_patch.patcher.insertion import insert
 from probe_patch.patcher.markers import PRELUDE, Block, DamagedMarkers, find_blocks, strip_blocks
 from probe_patch.patcher.request import Request
@@ -69,9 +70,10 @@ def strip(source: bytes, where: str) -> bytes:
     Raises:
         DamagedMarkers: the blocks cannot be told from the user's lines.
     """
-    blocks = find_blocks(source, where)
-    _refuse_quoted_markers(source, blocks, where)
-    return strip_blocks(source, blocks)
+    bom, code = split_bom(source)
+    blocks = find_blocks(code, where)
+    _refuse_quoted_markers(code, encoding_of(source), blocks, where)
+    return bom + strip_blocks(code, blocks)
 
 
 def inspect(source: bytes, where: str) -> Found:
@@ -80,16 +82,16 @@ def inspect(source: bytes, where: str) -> Found:
     Raises:
         DamagedMarkers: they do not pair up.
     """
-    blocks = find_blocks(source, where)
+    blocks = find_blocks(split_bom(source)[1], where)
     prelude = next((block for block in blocks if block.name == PRELUDE), None)
     return Found(bool(blocks), None if prelude is None else Request.from_detail(prelude.detail))
 
 
-def _refuse_quoted_markers(source: bytes, blocks: tuple[Block, ...], where: str) -> None:
+def _refuse_quoted_markers(code: bytes, encoding: str, blocks: tuple[Block, ...], where: str) -> None:
     """A block quoted in a string (documentation, say) is the user's text and must not be taken out."""
     if not blocks:
         return
-    comments = comment_lines(source)
+    comments = comment_lines(code, encoding)
     if comments is None:
         return
     for block in blocks:

@@ -6,6 +6,7 @@ encoding leaves ASCII alone, which is checked here once, so nothing later has to
 
 import ast
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from probe_patch.errors import Refused
-from probe_patch.patcher.encoding import BOM, encoding_of, keeps_ascii
+from probe_patch.patcher.encoding import encoding_of, keeps_ascii, split_bom
 from probe_patch.patcher.insertion import indent_of
 from probe_patch.patcher.markers import split_lines
 from probe_patch.patcher.tree import children, walk
 
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+_MEND = "mend the file, or run probe-patch with the Python that runs it"
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -87,8 +90,7 @@ def parse(source: bytes, where: str) -> Source:
             is not a superset of ASCII.
     """
     compile_source(source, where)
-    bom = BOM if source.startswith(BOM) else b""
-    code = source[len(bom) :]
+    bom, code = split_bom(source)
     text = _decode(code, encoding_of(source), where)
     try:
         module = cst.parse_module(text)
@@ -114,9 +116,9 @@ def compile_source(source: bytes, where: str) -> ast.Module:
             compile(source, where, "exec", dont_inherit=True)
     except SyntaxError as error:
         place = where if error.lineno is None else f"{where}, line {error.lineno}, column {error.offset or 1}"
-        raise Refused(f"{place}: does not parse as Python ({error.msg}); mend the file first") from None
+        raise Refused(f"{place}: does not parse as Python {_PYTHON} ({error.msg}); {_MEND}") from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise Refused(f"{where}: does not parse as Python ({error}); mend the file first") from None
+        raise Refused(f"{where}: does not parse as Python {_PYTHON} ({error}); {_MEND}") from None
     return tree
 
 

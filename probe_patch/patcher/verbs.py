@@ -122,7 +122,15 @@ def _applied(target: Target, before: Snapshot, request: Request) -> Result:
     if applied.source == before.content:
         return Result(target, State.PATCHED, before, applied.source, request)
     lost = _lines_added_by_hand(before.content, rewrite.strip(before.content, target.shown), target.shown)
-    return Result(target, State.PATCHED, before, applied.source, request, notes=(*lost, *applied.notes))
+    notes = (*_config_dropped(before, request, target.shown), *lost, *applied.notes)
+    return Result(target, State.PATCHED, before, applied.source, request, notes=notes)
+
+
+def _config_dropped(before: Snapshot, request: Request, where: str) -> tuple[str, ...]:
+    earlier = rewrite.inspect(before.content, where).request
+    if earlier is None or earlier.config in (None, request.config):
+        return ()
+    return (f"no longer names {earlier.config}; apply with --config {earlier.config} to name it again",)
 
 
 def _reverted(target: Target, before: Snapshot) -> Result:

@@ -1,2 +1,2 @@
 #: The first statement of init: it may return early, and its super().init has not run yet.
-self.debugger = _probe_patch.debugger(role) if _probe_patch else None
+if _probe_patch: self.debugger = _probe_patch.debugger(role)

@@ -11,7 +11,7 @@ if _probe_patch_dump_on in ("1", "true", "yes", "on"):
     except ImportError as _probe_patch_error:
         raise ImportError(
             f"DUMP_ON is on, but probe-patch cannot be imported here ({_probe_patch_error}): "
-            "run 'pip install probe-patch' on every node, or unset DUMP_ON"
+            "install it in this environment on every node, or unset DUMP_ON"
         ) from _probe_patch_error
     _probe_patch = _ProbePatch(phases=__PHASES__, config=__CONFIG__)
 elif _probe_patch_dump_on not in ("", "0", "false", "no", "off"):

@@ -197,3 +197,12 @@ def test_both_packages_of_one_tree_are_patched(actor: Path, tmp_path: Path) -> N
     fork = checkout(tmp_path, package="miles")
     assert run("apply", tmp_path).out.count(": patched for") == 2
     assert actor.read_bytes() == fork.read_bytes() == patched()
+
+
+def test_a_config_that_a_later_apply_does_not_name_is_missed_aloud(actor: Path, tmp_path: Path) -> None:
+    assert run("config", "init", "c.json").code == 0
+    assert run("apply", "--config", "c.json").code == 0
+    outcome = run("apply")
+    assert f"no longer names {tmp_path / 'c.json'}" in outcome.err
+    assert actor.read_bytes() == apply(ORIGINAL, Request(), "actor.py").source
+    assert "no longer names" not in run("apply").err

@@ -107,3 +107,12 @@ def test_export_lines_survive_a_shell(folder: Path, name: str, shell: str) -> No
     answer = subprocess.run([shell, "-c", script, shell, lines], capture_output=True, check=True)
     values = [os.fsdecode(value) for value in answer.stdout.split(b"\0")]
     assert values == ["1", str(folder / name), str(folder / "t.json"), ""]
+
+
+def test_a_merged_variable_that_outranks_the_config_is_said(folder: Path) -> None:
+    merged = '{"env_vars": {"PROBE_PATCH_TRAIN_CONFIG": "/other.json"}}'
+    outcome = run("env", "--config", "c.json", "--merge", merged)
+    assert (
+        "note: --merge already sets PROBE_PATCH_TRAIN_CONFIG, which that side reads instead of --config" in outcome.err
+    )
+    assert run("env", "--train-config", "t.json", "--merge", merged).err == ""

@@ -156,7 +156,7 @@ def test_without_ray_it_says_what_to_install_and_begins_nothing(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 4
-    sentence = "probe-patch: the demo trains for real and needs ray: pip install 'probe-patch[demo]'\n"
+    sentence = "probe-patch: the demo trains for real and needs ray: install probe-patch with its extra [demo]\n"
     assert (result.stdout, result.stderr) == ("", sentence)
     assert list(tmp_path.iterdir()) == []
 

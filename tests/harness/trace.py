@@ -71,6 +71,6 @@ class Trace:
         """The actor's ``debugger``.
 
         Raises:
-            AttributeError: it has none, because the file is not patched.
+            AttributeError: it has none, because the file is not patched, or the dump is off.
         """
         return getattr(self.actor, "debugger")  # noqa: B009  # mypy knows no such attribute

@@ -132,6 +132,10 @@ def _drop_docstring(source: str) -> str:
     return source.removeprefix('"""A small actor."""\n')
 
 
+def _drop_future(source: str) -> str:
+    return source.replace("from __future__ import annotations\n\n", "", 1)
+
+
 HARMLESS: st.SearchStrategy[list[Mutation]] = st.lists(
     st.one_of(
         st.builds(_comment_line, st.integers(0, 200), _COMMENTS, _SPACE.filter(lambda space: "\x0c" not in space)),
@@ -148,6 +152,7 @@ HARMLESS: st.SearchStrategy[list[Mutation]] = st.lists(
         ).map(lambda wrap: lambda source: wrap(source) if "while" not in wrap("") else source),
         st.just(_swap_methods),
         st.just(_drop_docstring),
+        st.just(_drop_future),
     ),
     max_size=8,
 )

@@ -24,7 +24,7 @@ PATCHED = {",".join(phases): apply(ORIGINAL, Request(phases), "actor.py").source
 
 def start(*arguments: str | Path, before: str = "") -> subprocess.Popen[str]:
     """A command in a process of its own, after the lines in ``before``."""
-    script = f"{before}\nfrom probe_patch.cli import main; main()\n"
+    script = f"{before}\nfrom probe_patch.entry import main; main()\n"
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -197,3 +197,24 @@ def test_an_editor_that_saves_meanwhile_keeps_its_file(tmp_path: Path) -> None:
         assert err == f"probe-patch: {actor}: was changed by somebody else meanwhile; run the command again\n"
     assert actor.read_bytes() == ORIGINAL + b"# saved meanwhile\n"
     assert [path.name for path in actor.parent.iterdir()] == ["actor.py"]
+
+
+# Interrupts itself when LibCST is first imported, long before there is a command; or when the command has ended.
+WHILE_IMPORTING = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "libcst": os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+"""
+AT_THE_END = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+
+
+@pytest.mark.parametrize(("before", "code"), [(WHILE_IMPORTING, 130), (AT_THE_END, 0)], ids=["importing", "ending"])
+def test_interrupted_before_and_after_the_command(tmp_path: Path, before: str, code: int) -> None:
+    actor = checkout(tmp_path)
+    with finished(start("apply", tmp_path, before=before)) as ((ended, _, err),):
+        assert ended == code
+        assert "Traceback" not in err
+        assert ("probe-patch: interrupted" in err) == (code == 130)
+    assert actor.read_bytes() == (ORIGINAL if code else PATCHED["ref,old,actor"])

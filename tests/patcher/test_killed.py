@@ -39,7 +39,7 @@ def lay_out(tree: Path, content: bytes) -> list[Path]:
 
 
 def run_traced(verb: str, tree: Path, log: Path, *options: str) -> int:
-    script = "from probe_patch.cli import main; main()"
+    script = "from probe_patch.entry import main; main()"
     command = [str(STRACE), "-f", "-o", str(log), *options, sys.executable, "-c", script, verb, str(tree)]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
     return subprocess.run(command, capture_output=True, env=environment, preexec_fn=heed_interrupts).returncode

@@ -53,6 +53,23 @@ SHAPES = {
     "bom and crlf": b"\xef\xbb\xbf" + CRLF.encode(),
     "no docstring": SMALL_ACTOR.split("\n", 1)[1].encode(),
     "no docstring, bom": b"\xef\xbb\xbf" + SMALL_ACTOR.split("\n", 1)[1].encode(),
+    "bom before the first statement": b"\xef\xbb\xbf" + SMALL_ACTOR.split("\n", 3)[3].encode(),
+    "try with finally only": edited(
+        (
+            SMALL_ACTOR[SMALL_ACTOR.index('            with timer("actor_train")') :].rstrip(),
+            '            try:\n                with timer("actor_train"):\n                    train()\n'
+            "            finally:\n                pass",
+        )
+    ),
+    "loops inside the timed block": edited(
+        (
+            "                train(rollout_id, self.model,",
+            "                for x in []:\n                    continue\n                train(rollout_id, self.model,",
+        )
+    ),
+    "another argument that reads ref_": edited(
+        ('b(data_iterator, num_microbatches, store_prefix=""', 'b(f("ref_"), num_microbatches, store_prefix=""')
+    ),
     "latin-1": b"# -*- coding: latin-1 -*-\n# \xe9\n" + SMALL_ACTOR.encode(),
     "shebang and cookie": b"#!/usr/bin/env python\n# vim: set fileencoding=utf-8 :\n" + SMALL_ACTOR.encode(),
     "shift-jis": b"# coding: shift_jis\n# \x83\x5c\x94\x5c\n" + SMALL_ACTOR.encode(),

@@ -21,7 +21,8 @@ import libcst.matchers as m
 from probe_patch.dump_format import Phase
 from probe_patch.errors import Refused
 from probe_patch.patcher.syntax import Source
-from probe_patch.patcher.tree import OWN_SCOPE, walk, walk_own_scope
+from probe_patch.patcher.targets.slime.surroundings import missed_stop, whole_line
+from probe_patch.patcher.tree import walk, walk_own_scope
 
 Node = TypeVar("Node", bound=cst.CSTNode)
 
@@ -114,29 +115,22 @@ def _find_log_prob(
     found = [call for call in calls if _store_prefix(call, position) == _PREFIXES[phase]]
     what = f'a call self.compute_log_prob(…, store_prefix="{_PREFIXES[phase]}") in {rollout.name.value} (phase {phase})'
     call = _exactly_one(source, found, what, calls)
-    statement = _simple_statement(source, rollout, call)
+    statement = whole_line(source, rollout, call)
+    if statement is None:
+        raise _refuse(source, call, "the call shares its line with a compound statement; put it on a line of its own")
     sharing = [other for other in calls if other is not call and _is_inside(source, other, statement)]
     if sharing:
         raise _refuse(
             source, statement, f"the statement of phase {phase} also computes other log-probs, which would mix"
         )
+    _require_its_stop(source, rollout, call, phase)
     return statement
 
 
-def _simple_statement(source: Source, rollout: cst.FunctionDef, call: cst.Call) -> cst.SimpleStatementLine:
-    """The whole-line statement that holds ``call``, or a refusal where lines cannot be put around it."""
-    node: cst.CSTNode | None = call
-    while node is not None and node is not rollout:
-        if isinstance(node, cst.SimpleStatementLine):
-            return node
-        if isinstance(node, OWN_SCOPE):
-            raise _refuse(
-                source, call, "the call stands in a nested function or comprehension, which runs at another time"
-            )
-        if isinstance(node, cst.BaseStatement | cst.SimpleStatementSuite):
-            break
-        node = source.parent(node)
-    raise _refuse(source, call, "the call shares its line with a compound statement; put it on a line of its own")
+def _require_its_stop(source: Source, rollout: cst.FunctionDef, ran: cst.Call | cst.With, phase: Phase) -> None:
+    reason = missed_stop(source, rollout, ran)
+    if reason is not None:
+        raise _refuse(source, ran, f"the statement of phase {phase} {reason}")
 
 
 def _find_actor_train(source: Source, rollout: cst.FunctionDef) -> cst.With:
@@ -149,6 +143,7 @@ def _find_actor_train(source: Source, rollout: cst.FunctionDef) -> cst.With:
     node = _exactly_one(source, found, what, candidates)
     if any(m.matches(inner, _LOG_PROB_CALL) for inner in walk(node)):
         raise _refuse(source, node, "the block timed as actor_train also computes log-probs, which would mix")
+    _require_its_stop(source, rollout, node, "actor")
     return node
 
 

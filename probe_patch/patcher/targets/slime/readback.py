@@ -43,7 +43,7 @@ def _prelude_count(tree: ast.Module) -> int:
 
 def _sets_debugger_first(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     statements = method.body[1:] if ast.get_docstring(method, clean=False) is not None else method.body
-    return bool(statements) and ast.unparse(statements[0]).startswith("self.debugger = _probe_patch.debugger(role)")
+    return bool(statements) and _guarded(statements[0]) == "self.debugger = _probe_patch.debugger(role)"
 
 
 def _is_innermost_decorator(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -70,15 +70,33 @@ def _brackets(body: list[ast.stmt], phase: Phase) -> int:
 
 
 def _is_call(statement: ast.stmt, verb: str, phase: Phase) -> bool:
-    return isinstance(statement, ast.If) and ast.unparse(statement.body[0]) == f"_probe_patch.{verb}(self, {phase!r})"
+    return _guarded(statement) == f"_probe_patch.{verb}(self, {phase!r})"
+
+
+def _guarded(statement: ast.stmt) -> str | None:
+    """What runs only with the dump on."""
+    match statement:
+        case ast.If(test=ast.Name(id="_probe_patch"), body=[only], orelse=[]):
+            return ast.unparse(only)
+        case _:
+            return None
 
 
 def _runs(statement: ast.stmt, phase: Phase) -> bool:
     text = ast.unparse(statement)
     if phase == "actor":
         return isinstance(statement, ast.With | ast.AsyncWith) and "actor_train" in text and "train(" in text
-    has_ref_prefix = any(isinstance(node, ast.Constant) and node.value == "ref_" for node in ast.walk(statement))
-    return "self.compute_log_prob(" in text and has_ref_prefix == (phase == "ref")
+    calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and _is_log_prob_call(node)]
+    return len(calls) == 1 and _has_ref_prefix(calls[0]) == (phase == "ref")
+
+
+def _is_log_prob_call(call: ast.Call) -> bool:
+    return ast.unparse(call.func) == "self.compute_log_prob"
+
+
+def _has_ref_prefix(call: ast.Call) -> bool:
+    values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "store_prefix")]
+    return any(isinstance(value, ast.Constant) and value.value == "ref_" for value in values)
 
 
 def _bug(where: str, what: str) -> Refused:
