@@ -27,6 +27,9 @@ _WANTED: Final = {
     "int_type": "must be a whole number",
 }
 _LEVEL_MISSING: Final = 'level is missing: "L0" is used (msProbe would use "L1")'
+_RELATIVE: Final = (
+    'dump_path "{}" is relative: each process takes it from its own working directory; write the path in full'
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,8 @@ def default_config(dump_path: str, overrides: Overrides | None = None) -> Loaded
 
 def _notes(document: dict[str, object], config: Config) -> tuple[str, ...]:
     notes = [] if "level" in document else [_LEVEL_MISSING]
+    if not Path(config.dump_path).is_absolute():
+        notes.append(_RELATIVE.format(config.dump_path))
     if "data_mode" in config.statistics.model_fields_set and config.statistics.data_mode != ["forward"]:
         notes.append(_FORWARD_ONLY)
     return tuple(notes)

@@ -6,7 +6,7 @@ are told apart.
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from probe_patch.config.indexes import expand_indexes
@@ -25,6 +25,14 @@ def _index_list(value: object) -> object:
         if isinstance(item, bool) or not isinstance(item, int | str):
             raise PydanticCustomError("index_list", 'may hold whole numbers and ranges like "3-5" only')
     return expand_indexes(value)
+
+
+def _literal_path(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a path cannot hold the character NUL; leave it out")
+    if value.startswith(("~", "$")):
+        raise ValueError(f'"{value}" is taken literally; write the path in full')
+    return value
 
 
 Indexes: TypeAlias = Annotated[tuple[int, ...], BeforeValidator(_index_list)]
@@ -101,7 +109,7 @@ class Config(_Section):
     """A config.json. ``step`` and ``rank`` empty mean every step and every rank."""
 
     task: Task = "statistics"
-    dump_path: str = Field(min_length=1)
+    dump_path: Annotated[str, Field(min_length=1), AfterValidator(_literal_path)]
     rank: Indexes = ()
     step: Indexes = ()
     level: Level = "L0"

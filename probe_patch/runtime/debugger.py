@@ -6,6 +6,7 @@ from typing import Final
 
 from probe_patch.config import LoadedConfig, Overrides, default_config, load_config
 from probe_patch.runtime.capture.names import Model
+from probe_patch.runtime.destination import check_destination
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.meta import Occasion
 from probe_patch.runtime.service import Service
@@ -28,7 +29,7 @@ class PrecisionDebugger:
         task, dump_path, level, step: replace the config's values when given.
 
     Raises:
-        ConfigError: the config cannot be read or served.
+        ConfigError: the config cannot be read or served, or its dump path cannot be written.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class PrecisionDebugger:
         for warning in loaded.warnings:
             LOGGER.warning("probe-patch: %s: %s", config_path or "config", warning)
         self.config = DumpSettings(loaded.config)
+        check_destination(self.config.folder())
         self.service = Service(self.config)
 
     def start(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
@@ -17,6 +17,9 @@ from probe_patch.runtime.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_NOTHING_RAN: Final = "no module's forward ran; a compiled model or a graph replay runs without modules"
 
 
 class Dump:
@@ -45,6 +48,8 @@ class Dump:
             store.flush()
         except Exception as error:
             store.problems.note("encoding the dump", error)
+        if store.entries == store.recomputed == 0 and ended_by is None:
+            store.problems.note("recording", _NOTHING_RAN)
         settings = self._settings
         self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
         if settings.extra_info:
@@ -61,6 +66,7 @@ class Dump:
             places=parallel_places(),
             entries=self.store.entries,
             tensors=self.store.recorder.tensors,
+            recomputed=self.store.recomputed,
             started=self._started,
             ended=datetime.now(timezone.utc),
             ended_by=None if ended_by is None else type(ended_by).__name__,

@@ -38,7 +38,7 @@ class Meta:
     """The contents of meta.json; times are UTC, ISO 8601.
 
     ``ended_by`` is the type of the exception that ended the recording, or None. ``records`` says what of each module
-    is in the dump.
+    is in the dump; ``recomputed`` is how many module forwards inside backward passes are not.
     """
 
     step: int
@@ -47,6 +47,7 @@ class Meta:
     places: Mapping[str, GroupPlace]
     entries: int
     tensors: int
+    recomputed: int
     started: datetime
     ended: datetime
     ended_by: str | None
@@ -73,6 +74,7 @@ class Meta:
                     "records": ["forward"],
                     "entries": self.entries,
                     "tensors": self.tensors,
+                    "recomputed": self.recomputed,
                     "started": self.started.isoformat(),
                     "ended": self.ended.isoformat(),
                     "ended_by_exception": self.ended_by,

@@ -1,6 +1,7 @@
 """Starts, stops and steps of recording: the engine behind ``PrecisionDebugger``. Its public methods never raise."""
 
 from pathlib import Path
+from typing import Final
 
 from probe_patch.runtime.capture.modules import ModuleCapture
 from probe_patch.runtime.capture.names import Model
@@ -11,6 +12,8 @@ from probe_patch.runtime.meta import Occasion
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.ranks import Identity, identify
 from probe_patch.runtime.settings import DumpSettings
+
+_MISSED_STOP: Final = "its stop was not reached, so forwards behind the phase may be in this dump"
 
 
 class Service:
@@ -35,9 +38,16 @@ class Service:
         return self.config.selects(self._step, identify(None).rank_for_filter)
 
     def start(self, model: Model | None, rank_id: int | None, folder: Path, occasion: Occasion) -> None:
-        """Record ``model`` into ``folder``/step{N}/rank{R} until ``stop``. Starting what is running changes nothing."""
+        """Record ``model`` into ``folder``/step{N}/rank{R} until ``stop``. Starting what is running changes nothing.
+
+        What runs into another folder is stopped first. As its own stop was left out, its meta.json has a problem, and
+        so it has when a phase is started again while it runs.
+        """
         if self._recording is not None:
-            if self._recording[0] == folder:
+            running = self._recording[0]
+            if running != folder or occasion.phase is not None:
+                self.note_missed_stop()
+            if running == folder:
                 return
             self.stop(None)
         try:
@@ -70,6 +80,11 @@ class Service:
         self._claims = {folder: claim for folder, claim in self._claims.items() if folder in self._dumps}
         self._dumps = {}
         self._step += 1
+
+    def note_missed_stop(self) -> None:
+        """If something is still being recorded, say in its meta.json that it went on for too long."""
+        if self._recording is not None:
+            self.note("stopping", _MISSED_STOP)
 
     def note(self, kind: str, failure: BaseException | str) -> None:
         """Record a failure around the recording; meta.json of the dump being recorded tells of it, and the log."""

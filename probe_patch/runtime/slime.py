@@ -46,7 +46,7 @@ class Probe:
         """The actor's debugger; None for the critic, which has no phases.
 
         Raises:
-            ConfigError: the config cannot be read or served.
+            ConfigError: the config cannot be read or served, or its dump path cannot be written.
         """
         if role == "critic":
             return None
@@ -56,7 +56,7 @@ class Probe:
         return PrecisionDebugger(find_config(os.environ, "train", self._config))
 
     def start(self, actor: Any, phase: Phase) -> None:
-        """Record the actor's model from here on as ``phase``."""
+        """Record the actor's model from here on as ``phase``, and no other one."""
         debugger = _debugger_of(actor)
         if debugger is None:
             return
@@ -120,6 +120,8 @@ class Probe:
         if debugger is None:
             return
         try:
+            if error is None:
+                debugger.service.note_missed_stop()
             debugger.service.stop(error)
             if error is None and debugger.service.selects_this_step():
                 self._warn_of_missing(self._rollouts.pop(debugger, Rollout(None)), getattr(args[0], "args", None))

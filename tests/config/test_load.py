@@ -13,7 +13,7 @@ from probe_patch.errors import ConfigError
 
 
 def text_of(**keys: object) -> str:
-    return json.dumps({"level": "L0", "dump_path": "dump"} | keys)
+    return json.dumps({"level": "L0", "dump_path": "/dump"} | keys)
 
 
 EVERY_KEY_AT_ITS_DEFAULT = text_of(
@@ -84,6 +84,9 @@ def test_ranges_are_inclusive_and_in_any_order(ranges: list[tuple[int, int]]) ->
         ('{"dump_path": "a", "statistics": {"list": [], "list": []}}', '"list" stands there twice'),
         ('{"level": "L0"}', "c.json: dump_path is missing; write where the dump shall go"),
         (text_of(dump_path=""), "c.json: dump_path is empty"),
+        (text_of(dump_path="/a\0b"), "c.json: dump_path: a path cannot hold the character NUL; leave it out"),
+        (text_of(dump_path="~/d"), 'c.json: dump_path: "~/d" is taken literally; write the path in full'),
+        (text_of(dump_path="$HOME/d"), 'c.json: dump_path: "$HOME/d" is taken literally; write the path in full'),
         (text_of(dump_path=1), "c.json: dump_path must be a string, not 1"),
         (text_of(step=3), 'c.json: step must be a list such as [0, "3-5"], not 3'),
         (text_of(step=["5-3"]), 'c.json: step: the range "5-3" runs backwards; write "3-5"'),
@@ -142,6 +145,10 @@ def test_what_does_not_exist_yet_is_refused_with_what_to_write(keys: dict[str, o
         ({"dump_pth": 1}, "unknown key dump_pth (did you mean dump_path?): it is ignored"),
         ({"statistics": {"summary_mod": 1}}, "unknown key statistics.summary_mod (did you mean summary_mode?)"),
         ({"statistics": {"lst": 1}}, "unknown key statistics.lst (did you mean list?)"),
+        (
+            {"dump_path": "out/~d"},
+            'dump_path "out/~d" is relative: each process takes it from its own working directory',
+        ),
         ({"zzz": 1}, "unknown key zzz: it is ignored"),
         ({"statistics": {"data_mode": ["all"]}}, "this version records forward passes only"),
     ],
@@ -152,7 +159,7 @@ def test_what_is_ignored_is_said(keys: dict[str, object], warning: str) -> None:
 
 
 def test_a_missing_level_is_said_because_msprobe_means_another_one() -> None:
-    (said,) = parse_config('{"dump_path": "d"}', "config.json").warnings
+    (said,) = parse_config('{"dump_path": "/d"}', "config.json").warnings
     assert 'level is missing: "L0" is used' in said
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -192,26 +193,98 @@ def test_a_start_without_a_model_is_said_once(tmp_path: Path, caplog: pytest.Log
     assert not (tmp_path / "dump").exists()
 
 
-def test_an_earlier_runs_dump_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_earlier_runs_dump_is_moved_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = config_file(tmp_path)
     folder = tmp_path / "dump/step0/rank0"
     model = Mlp()
-    debugger = PrecisionDebugger(path)
-    debugger.start(model)
-    model(ones(1, 4))
-    debugger.stop()
+    caplog.set_level(logging.WARNING)
+    for rows in (1, 2, 3):
+        debugger = PrecisionDebugger(path)
+        debugger.start(model)
+        assert list(folder.iterdir()) == []
+        model(ones(rows, 4))
+        debugger.stop()
+        (folder / ".dump.json.99").touch()
+    kept = [tmp_path / "dump/replaced" / f"step0-rank0-{number}" for number in (1, 2)]
+    norms = [
+        read_dump(where).data["Module.norm.LayerNorm.forward.0"]["output"][0]["shape"] for where in (*kept, folder)
+    ]
+    assert norms == [[1, 4], [2, 4], [3, 4]]
+    assert [text for text in caplog.messages if "earlier run" in text] == [
+        f"probe-patch: {folder} held the dump of an earlier run, which is now {where}" for where in kept
+    ]
+
+
+def test_an_earlier_runs_dump_that_cannot_be_moved_is_emptied(
+    tmp_path: Path, model: nn.Module, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = config_file(tmp_path)
+    folder = tmp_path / "dump/step0/rank0"
+    run_once(PrecisionDebugger(path), model)
     (folder / "dump_tensor_data").mkdir()
     (folder / "dump_tensor_data" / "old.pt").touch()
     (folder / "notes.txt").touch()
-    caplog.set_level(logging.WARNING)
-    other = PrecisionDebugger(path)
-    other.start(Around(Echo()))
-    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
-    other.stop()
-    assert read_dump(folder).data == {}
-    assert [text for text in caplog.messages if "earlier run" in text] == [
-        f"probe-patch: {folder} holds the dump of an earlier run, which is replaced"
-    ]
+
+    def refused(*_: object) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "rename", refused)
+    PrecisionDebugger(path).start(model)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    assert f"{folder} holds the dump of an earlier run, which is replaced: moving it failed" in caplog.text
+
+
+def _file_in_the_way(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file" / "dump" / "deep"
+
+
+def _plain_file(folder: Path) -> Path:
+    (folder / "file").touch()
+    return folder / "file"
+
+
+def _dangling_link(folder: Path) -> Path:
+    (folder / "link").symlink_to(folder / "nowhere")
+    return folder / "link" / "dump"
+
+
+@pytest.mark.parametrize("place", [_file_in_the_way, _plain_file, _dangling_link, lambda _: Path("/dev/null/x")])
+def test_a_dump_path_with_something_in_its_way_is_refused_at_once(
+    tmp_path: Path, place: Callable[[Path], Path]
+) -> None:
+    dump_path = place(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"^dump_path .* cannot be made: .* is not a directory; choose another place$"
+    ):
+        PrecisionDebugger(config_file(tmp_path, dump_path=str(dump_path)))
+
+
+def test_a_dump_path_below_a_folder_without_permission_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: not (path == tmp_path and mode == os.W_OK | os.X_OK))
+    with pytest.raises(ConfigError, match=rf"this process may not write into {tmp_path}; choose another place$"):
+        PrecisionDebugger(config_file(tmp_path, dump_path=str(tmp_path / "a" / "b")))
+
+
+def test_making_a_debugger_makes_no_folder(tmp_path: Path) -> None:
+    PrecisionDebugger(config_file(tmp_path, dump_path=str(tmp_path / "a" / "b")))
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_recording_in_which_nothing_ran_says_so(
+    tmp_path: Path, model: nn.Module, caplog: pytest.LogCaptureFixture
+) -> None:
+    debugger = PrecisionDebugger(config_file(tmp_path))
+    debugger.start(model)
+    debugger.stop()
+    (problem,) = read_dump(tmp_path / "dump/step0/rank0").meta["problems"]
+    assert (problem["kind"], problem["message"].split(";")[0]) == ("recording", "no module's forward ran")
+    assert len([text for text in caplog.messages if "a compiled model or a graph replay" in text]) == 1
+    debugger.step()
+    run_once(debugger, model)
+    assert read_dump(tmp_path / "dump/step1/rank0").meta["problems"] == []
 
 
 def test_nothing_of_a_dump_stays_in_memory_after_its_step(tmp_path: Path, model: nn.Module) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
@@ -32,7 +33,7 @@ def problems_of(dump: DumpOnDisk) -> dict[str, int]:
         (StatisticsTable, "add", "measuring a tensor", 14),
         (StatisticsTable, "read", "reading the statistics", 1),
         (CallStacks, "add", "recording a module's inputs", 4),
-        (nn.Module, "register_forward_hook", "hooking a module", 4),
+        (nn.Module, "register_forward_hook", "hooking a module", 5),
     ],
 )
 def test_a_failing_part_is_noted_and_the_rest_is_written(
@@ -56,6 +57,23 @@ def test_without_statistics_the_records_are_still_there(record: Record, monkeypa
     monkeypatch.setattr(StatisticsTable, "read", broken)
     output = record(Mlp(), ones(2, 4)).data["Module.norm.LayerNorm.forward.0"]["output"][0]
     assert (output["shape"], output["Max"]) == ([2, 4], None)
+
+
+def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unwritable(recorder: Recorder, value: object) -> Any:
+        whole = output(recorder, value)
+        return object() if isinstance(value, Tensor) and value.shape == (2, 8) else whole
+
+    output = Recorder.output
+    monkeypatch.setattr(Recorder, "output", unwritable)
+    dump = record(Mlp(), ones(2, 4))
+    empty: dict[str, object] = {"input_args": [], "input_kwargs": {}, "output": []}
+    assert dump.data["Module.body.up.Linear.forward.0"] == empty
+    assert [entry for entry, found in dump.data.items() if found == empty] == ["Module.body.up.Linear.forward.0"]
+    assert problems_of(dump) == {"encoding an entry": 1}
+    assert dump.meta["entries"] == len(dump.construct) == 4
 
 
 def test_a_full_disk_for_one_file_leaves_the_others(
@@ -106,7 +124,7 @@ def test_a_hook_that_will_not_go_does_not_keep_the_others(
     monkeypatch.setattr(RemovableHandle, "remove", first_fails)
     debugger.stop()
     assert not any(module._forward_hooks for module in model.modules())
-    assert len(calls) == 1 + 2 * 4
+    assert len(calls) == 2 + 2 * 4
 
 
 def test_a_failing_capture_changes_nothing_for_the_run(

@@ -45,6 +45,16 @@ def test_a_second_live_process_takes_a_name_of_its_own(tmp_path: Path, caplog: p
         other.communicate()
 
 
+def test_a_claim_that_is_asked_for_twice_and_given_up_once_is_still_held(tmp_path: Path) -> None:
+    first = claim_folder(tmp_path, "rank0")
+    again = claim_folder(tmp_path / ".." / tmp_path.name, "rank0")
+    assert again is first
+    del again
+    with holder(tmp_path) as other:
+        assert name_held_by(other) != "rank0"
+        other.communicate()
+
+
 def test_a_name_is_free_again_once_its_process_is_gone(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         assert name_held_by(other) == "rank0"
@@ -64,6 +74,50 @@ def test_a_dropped_claim_can_be_taken_by_another_process(tmp_path: Path) -> None
     with holder(tmp_path) as other:
         assert name_held_by(other) == "rank0"
         other.communicate()
+
+
+CLAIM_AND_FORK = """
+import os, sys
+from pathlib import Path
+from probe_patch.runtime.folders import claim_folder
+claim = claim_folder(Path(sys.argv[1]), "rank0")
+child = os.fork()
+if child == 0:
+    sys.stdin.read()
+    os._exit(0)
+print(child, flush=True)
+"""
+
+
+def test_a_forked_child_that_outlives_the_process_does_not_hold_its_name(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CLAIM_AND_FORK, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        child = int(name_held_by(parent))
+        assert parent.wait() == 0
+        os.kill(child, 0)
+        assert claim_folder(tmp_path, "rank0").name == "rank0"
+
+
+CHILD_CLAIMS = """
+import os, sys
+from pathlib import Path
+from probe_patch.runtime.folders import claim_folder
+claim = claim_folder(Path(sys.argv[1]), "rank0")
+child = os.fork()
+if child == 0:
+    print(claim_folder(Path(sys.argv[1]), "rank0").name == f"rank0_{os.uname().nodename}_{os.getpid()}", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+sys.stdin.read()
+"""
+
+
+def test_a_forked_child_that_records_takes_a_name_of_its_own_and_leaves_its_parents(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHILD_CLAIMS, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert name_held_by(parent) == "True"
+        assert claim_folder(tmp_path, "rank0").name != "rank0"
+        parent.communicate()
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Record
-from tests.runtime.dumps import read_dump
+from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Echo, Fails, InPlace, Mlp, Recovers, Shared, ones
 
 
@@ -177,23 +178,92 @@ def test_a_pass_that_failed_leaves_no_parent_for_the_next(
     assert "input_args" in dump.data["Module.inner.inner.Fails.forward.0"]
 
 
-def test_a_recomputed_forward_is_one_more_call(debugger: PrecisionDebugger, tmp_path: Path) -> None:
-    linear = nn.Linear(4, 4)
+def recompute_from_scratch(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """As Megatron does it: an autograd function that runs the forward a second time in its backward."""
 
-    class Checkpointed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = linear
+    class Recomputing(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, given: torch.Tensor) -> torch.Tensor:
+            context.save_for_backward(given)
+            with torch.no_grad():
+                return function(given)
+
+        @staticmethod
+        def backward(context: Any, *gradients: torch.Tensor) -> Any:
+            given = context.saved_tensors[0].detach().requires_grad_()
+            with torch.enable_grad():
+                again = function(given)
+            torch.autograd.backward(again, gradients)
+            return given.grad
+
+    return Recomputing.apply(x)  # type: ignore[no-any-return,no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    "recompute",
+    [
+        lambda function, x: checkpoint(function, x, use_reentrant=True),
+        lambda function, x: checkpoint(function, x, use_reentrant=False),
+        recompute_from_scratch,
+    ],
+    ids=["reentrant", "not reentrant", "Megatron's"],
+)
+def test_recomputed_forwards_are_counted_but_are_no_further_calls(
+    debugger: PrecisionDebugger, tmp_path: Path, recompute: Callable[..., torch.Tensor]
+) -> None:
+    class Checkpointed(Mlp):
+        is_checkpointed = False
 
         def forward(self, x: torch.Tensor) -> Any:
-            return checkpoint(self.linear, x, use_reentrant=False)
+            return self.norm(recompute(self.body, x) if self.is_checkpointed else self.body(x))
 
     model = Checkpointed()
-    debugger.start(model)
-    model(ones(1, 4)).sum().backward()
-    debugger.stop()
-    dump = read_dump(tmp_path / "dump" / "step0" / "rank0")
-    assert dump.construct == {"Module.linear.Linear.forward.0": None, "Module.linear.Linear.forward.1": None}
+    dumps: list[DumpOnDisk] = []
+    for model.is_checkpointed in (False, True):
+        debugger.start(model)
+        for _ in range(3):
+            model(ones(2, 4).requires_grad_()).sum().backward()
+        debugger.stop()
+        dumps.append(read_dump(tmp_path / f"dump/step{len(dumps)}/rank0"))
+        debugger.step()
+    plain, checkpointed = dumps
+    assert list(checkpointed.data) == list(plain.data)
+    assert checkpointed.construct == plain.construct
+    assert all(entry["output"][0]["Norm"] is not None for entry in checkpointed.data.values())
+    assert (plain.meta["recomputed"], checkpointed.meta["recomputed"]) == (0, 3 * 3)
+    assert (len(plain.data), checkpointed.meta["problems"]) == (3 * 4, [])
+
+
+class Reentrant(nn.Module):
+    """Its child calls it once more before it goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Around(Echo())
+        self.calls_back = Around(Echo())
+        self.calls_back.forward = self.again  # type: ignore[method-assign]
+
+    def again(self, depth: int, error: Exception | None) -> int:
+        if depth:
+            with contextlib.suppress(ValueError):
+                self(depth - 1, error)
+        elif error is not None:
+            raise error
+        self.inner()
+        return depth
+
+    def forward(self, depth: int, error: Exception | None) -> Any:
+        return self.calls_back(depth, error)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("planned")])
+def test_a_root_called_from_its_own_child_keeps_the_outer_calls(record: Record, error: Exception | None) -> None:
+    dump = record(Reentrant(), 2, error)
+    outer = [f"Module.calls_back.Around.forward.{number}" for number in range(3)]
+    assert [dump.construct[entry] for entry in outer] == [None, *outer[:2]]
+    assert ["output" in dump.data[entry] for entry in outer] == [True, True, error is None]
+    inner = [parent for entry, parent in dump.construct.items() if entry.startswith("Module.inner.Around")]
+    assert inner == (outer[::-1] if error is None else outer[1::-1])
 
 
 def test_no_activation_outlives_its_use(debugger: PrecisionDebugger) -> None:

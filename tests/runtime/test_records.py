@@ -67,6 +67,7 @@ def test_a_parameter_is_a_tensor() -> None:
         (None, None),
         (1, {"type": "int", "value": 1}),
         (True, {"type": "bool", "value": True}),
+        (10**600, {"type": "int", "value": 10**600}),
         (2.5, {"type": "float", "value": 2.5}),
         ("é", {"type": "str", "value": "é"}),
         (Colour.RED, {"type": "Colour", "value": 3}),
@@ -93,6 +94,11 @@ def test_values_that_are_not_tensors(value: object, expected: object) -> None:
     assert written(value) == expected
 
 
+def test_a_whole_number_too_long_to_be_written_has_no_value() -> None:
+    assert written([10**5000, -(10**5000), 1]) == [{"type": "int", "value": value} for value in (None, None, 1)]
+    assert written(slice(10**5000)) == {"type": "slice", "value": [None, None, None]}
+
+
 @pytest.mark.parametrize(
     ("keyword", "value", "expected"),
     [
@@ -114,6 +120,22 @@ def test_an_array_has_the_statistics_of_a_tensor() -> None:
     record = written(np.array([3, 4]))
     expected = {"type": "numpy.ndarray", "dtype": "int64", "shape": [2], "Max": 4, "Min": 3, "Mean": 3.5, "Norm": 5.0}
     assert record == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.ma.masked_array([3.0, 4.0], mask=[False, True]), (4.0, 3.0, 3.5, 5.0)),
+        (np.ma.masked_array([3, 4], mask=True), (4, 3, 3.5, 5.0)),
+        (np.full(4, 1e200), (1e200, 1e200, 1e200, 2e200)),
+        (np.full(4, 1e-200), (1e-200, 1e-200, 1e-200, 2e-200)),
+        (np.zeros(2), (0.0, 0.0, 0.0, 0.0)),
+        (np.array([math.inf, 1.0]), (math.inf, 1.0, math.inf, math.inf)),
+    ],
+)
+def test_an_arrays_numbers_are_of_all_its_data(array: "np.ndarray[Any, Any]", expected: tuple[float, ...]) -> None:
+    record = written(array)
+    assert (record["Max"], record["Min"], record["Mean"], record["Norm"]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_tensors_are_found_inside_containers() -> None:

@@ -82,6 +82,7 @@ def read_phase(dump_path: Path, phase: Phase, step: int = 0) -> DumpOnDisk:
     return read_dump(dump_path / PHASE_FOLDERS[phase] / f"step{step}" / "rank0")
 
 
+MISSED = "its stop was not reached, so forwards behind the phase may be in this dump"
 ENTRY = "Module.0.inner.Fails.forward.0"
 
 
@@ -251,6 +252,15 @@ def test_a_bad_config_stops_the_actor_before_training(monkeypatch: pytest.Monkey
         patched()
 
 
+def test_a_dump_path_that_cannot_be_written_stops_the_actor_before_training(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"level": "L0", "dump_path": "/dev/null/x"}', encoding="utf-8")
+    with pytest.raises(ConfigError, match="/dev/null is not a directory"):
+        patched()
+
+
 def test_the_baked_config_is_used_when_no_variable_names_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     baked = tmp_path / "config.json"
     monkeypatch.delenv("PROBE_PATCH_TRAIN_CONFIG")
@@ -283,7 +293,7 @@ def test_our_failures_do_not_reach_the_run(caplog: pytest.LogCaptureFixture, spo
     assert len([text for text in caplog.messages if "starting failed" in text]) == 1
 
 
-def test_a_stop_left_out_is_made_up_for_by_the_next_start(dump_path: Path) -> None:
+def test_a_stop_left_out_is_made_up_for_and_its_dump_says_so(dump_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     actor = patched()
 
     def train_actor(self: Any, rollout_id: int) -> None:
@@ -292,7 +302,33 @@ def test_a_stop_left_out_is_made_up_for_by_the_next_start(dump_path: Path) -> No
             self.model[0](ones(1))
 
     actor.probe.rollout(train_actor)(actor, 0)
-    assert [list(read_phase(dump_path, phase).data) for phase in PHASES] == [[ENTRY]] * 3
+    dumps = [read_phase(dump_path, phase) for phase in PHASES]
+    assert [list(dump.data) for dump in dumps] == [[ENTRY]] * 3
+    for dump in dumps:
+        (problem,) = dump.meta["problems"]
+        assert (problem["kind"], problem["message"], problem["count"]) == ("stopping", MISSED, 1)
+    assert len([text for text in caplog.messages if MISSED in text]) == 1
+
+
+def test_a_phase_that_starts_again_before_its_stop_says_so(dump_path: Path) -> None:
+    actor = patched()
+
+    def train_actor(self: Any, rollout_id: int) -> None:
+        self.probe.start(self, "actor")
+        self.probe.start(self, "actor")
+        self.model[0](ones(1))
+        self.probe.stop(self, "actor")
+
+    actor.probe.rollout(train_actor)(actor, 0)
+    (problem,) = read_phase(dump_path, "actor").meta["problems"]
+    assert (problem["kind"], problem["message"]) == ("stopping", MISSED)
+
+
+def test_a_stop_left_out_by_an_exception_that_ends_the_rollout_is_no_problem(dump_path: Path) -> None:
+    actor = patched()
+    with pytest.raises(RuntimeError):
+        actor.train_actor(0, fails_in="actor")
+    assert read_phase(dump_path, "actor").meta["problems"] == []
 
 
 def test_no_hook_and_no_buffer_is_kept_between_phases(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from probe_patch.runtime.stats import reference
 from probe_patch.runtime.stats.apart import apart_from_the_run
@@ -92,6 +95,13 @@ def test_integers_have_exact_extremes_and_a_mean_and_norm(array: np.ndarray) -> 
         (torch.full((4,), 3e38), (3e38, 3e38, 3e38, 6e38)),
         (torch.full((10000,), 600.0, dtype=torch.float16), (600.0, 600.0, 600.0, 60000.0)),
         (torch.full((40000,), 600.0, dtype=torch.float16), (600.0, 600.0, 600.0, 120000.0)),
+        (torch.full((4,), 1e200, dtype=torch.float64), (1e200, 1e200, 1e200, 2e200)),
+        (torch.full((4,), -1e-200, dtype=torch.float64), (-1e-200, -1e-200, -1e-200, 2e-200)),
+        (torch.full((4,), 1e200 + 0j, dtype=torch.complex128), (1e200, 1e200, 1e200, 2e200)),
+        (torch.full((4,), 3e-200 + 4e-200j, dtype=torch.complex128), (5e-200, 5e-200, 5e-200, 1e-199)),
+        (torch.zeros(4, dtype=torch.float64), (0.0, 0.0, 0.0, 0.0)),
+        (torch.tensor([-INF, 1e200], dtype=torch.float64), (1e200, -INF, -INF, INF)),
+        (torch.tensor([NAN, 1e200], dtype=torch.float64), (NAN, NAN, NAN, NAN)),
         (torch.tensor([INF, 1.0]), (INF, 1.0, INF, INF)),
         (torch.tensor([-INF, INF]), (INF, -INF, NAN, INF)),
         (torch.tensor([NAN, 1.0]), (NAN, NAN, NAN, NAN)),
@@ -131,6 +141,66 @@ def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
         assert found is not None and wanted is not None
         assert found[:2] == wanted[:2]
         assert found[2:] == pytest.approx(wanted[2:], rel=1e-12)
+
+
+def test_the_norm_of_many_pieces_keeps_to_float64s_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 2)
+    for size in (1e200, 1e-200):
+        found = summary(torch.full((16,), size, dtype=torch.float64))
+        assert found is not None and found.norm == pytest.approx(4 * size, rel=1e-12)
+
+
+class Allocating(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Keeps the element counts of new tensors; views, which share their base's memory, are not new."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        known = {arg.untyped_storage().data_ptr() for arg in tree_leaves(args) if isinstance(arg, Tensor)}
+        new = [one for one in tree_leaves(made) if one.untyped_storage().data_ptr() not in known]
+        self.sizes += [one.untyped_storage().nbytes() // one.element_size() for one in new]
+        return made
+
+
+BASE = torch.linspace(-3, 5, 4 * 300).reshape(4, 300)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        BASE[:1].expand(64, 300),
+        BASE[:, :1].expand(4, 3000),
+        BASE[0, 7].expand(1000),
+        BASE.t(),
+        BASE[:, ::3],
+        BASE.reshape(4, 30, 10).permute(2, 0, 1),
+        BASE.as_strided((500, 200), (1, 2)),
+    ],
+    ids=["rows", "columns", "scalar", "transposed", "strided", "permuted", "overlapping"],
+)
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint16, torch.bool, torch.complex64]
+)
+def test_no_copy_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch, values: Tensor, dtype: torch.dtype) -> None:
+    base = torch.empty(0, dtype=dtype).set_(
+        BASE.abs().mul(20).to(dtype).untyped_storage(), values.storage_offset(), values.shape, values.stride()
+    )
+    whole = summary(base.contiguous())
+    monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 64)
+    kind = kind_of(base)
+    assert kind is not None
+    floats, integers = torch.empty(4, dtype=torch.float64), torch.empty(2, dtype=torch.int64)
+    with Allocating() as allocating:
+        reference.measure(base, kind, floats, integers)
+    found = summary(base)
+    assert found is not None and whole is not None
+    assert found[:2] == whole[:2]
+    assert (found.mean or 0, found.norm or 0) == pytest.approx((whole.mean or 0, whole.norm or 0), rel=1e-12)
+    # One number per piece is collected too.
+    assert max(allocating.sizes) <= max(64, 2 * base.numel() // 64 + 64)
 
 
 def test_rows_stay_apart_over_many_blocks() -> None:

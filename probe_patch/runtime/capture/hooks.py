@@ -1,9 +1,9 @@
-"""The two hooks of a recorded module, as objects that survive what people do to models."""
+"""The hooks of a recorded module and of its root, as objects that survive what people do to models."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -12,7 +12,9 @@ from probe_patch.runtime.stats.apart import apart_from_the_run
 if TYPE_CHECKING:
     from torch import nn
 
-    from probe_patch.runtime.store import Store
+    from probe_patch.runtime.capture.session import Session
+
+_NOT_GIVEN: Final = object()
 
 
 def absent_hook(*_: object) -> None:
@@ -20,10 +22,17 @@ def absent_hook(*_: object) -> None:
 
 
 class CallHook:
-    """Shared by the hooks of one module. It never raises, never returns anything, and goes quiet when compiled."""
+    """Shared by the hooks of one module. It never raises, never returns anything, and goes quiet when compiled.
 
-    def __init__(self, store: Store, label: str) -> None:
-        self._store = store
+    Forwards that run inside a backward pass are counted, not recorded: activation checkpointing repeats a forward
+    there, and as a further call it would shift the numbers of all later ones.
+
+    While a hook is being registered or removed, torch may call it on another thread without the keyword arguments,
+    which come third. Such a call records nothing.
+    """
+
+    def __init__(self, session: Session, label: str) -> None:
+        self._session = session
         self._label = label
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -33,45 +42,75 @@ class CallHook:
 class BeforeForward(CallHook):
     """Opens the call and measures its inputs, which an in-place module is about to overwrite."""
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        try:
-            call = self._store.open_call(self._label, sys.exc_info()[1])
-            with apart_from_the_run():
-                call.record["input_args"] = self._store.recorder.arguments(args)
-                call.record["input_kwargs"] = self._store.recorder.keywords(kwargs)
-        except Exception as error:
-            self._store.problems.note("recording a module's inputs", error)
+        with self._session.store.lock:
+            if not self._session.is_open or kwargs is None:
+                return
+            if _inside_backward():
+                self._session.store.recomputed += 1
+                return
+            try:
+                self._record(args, kwargs)
+            except Exception as error:
+                self._session.store.problems.note("recording a module's inputs", error)
+
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        recorder = self._session.store.recorder
+        call = self._session.open_call(self._label, sys.exc_info()[1])
+        with apart_from_the_run():
+            call.record["input_args"] = recorder.arguments(args)
+            call.record["input_kwargs"] = recorder.keywords(kwargs)
 
 
 class AfterForward(CallHook):
     """Measures the outputs and closes the call; called too when the forward raised, then without an output."""
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        try:
-            call = self._store.nesting.leave(self._label)
-            if call is None:
+        with self._session.store.lock:
+            if not self._session.is_open or output is _NOT_GIVEN or _inside_backward():
                 return
-            raised = sys.exc_info()[1] is not call.handled
-            call.handled = None
-            with apart_from_the_run():
-                if not raised:
-                    call.record["output"] = self._store.recorder.output(output)
-                call.record["parameters"] = self._store.recorder.parameters(module)
-            self._store.close_call(call)
-        except Exception as error:
-            self._store.problems.note("recording a module's outputs", error)
+            try:
+                self._record(module, output)
+            except Exception as error:
+                self._session.store.problems.note("recording a module's outputs", error)
+
+    def _record(self, module: nn.Module, output: Any) -> None:
+        store = self._session.store
+        call = self._session.nesting.leave(self._label)
+        if call is None:
+            return
+        raised = sys.exc_info()[1] is not call.handled
+        call.handled = None
+        with apart_from_the_run():
+            if not raised:
+                call.record["output"] = store.recorder.output(output)
+            call.record["parameters"] = store.recorder.parameters(module)
+        store.close_call(call)
 
 
 class BeforePass(CallHook):
-    """On the root of the model, which is not recorded: nothing can be left open from an earlier pass."""
+    """On the root of the model, which is not recorded: a pass begins, maybe inside another one."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not torch.compiler.is_compiling():
-            self._store.nesting.clear()
+        if not torch.compiler.is_compiling() and not _inside_backward():
+            self._session.nesting.enter_pass(sys._getframe(1))
+
+
+class AfterPass(CallHook):
+    """On the root of the model: a pass is over, however it ended."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if not torch.compiler.is_compiling() and not _inside_backward():
+            self._session.nesting.leave_pass()
+
+
+def _inside_backward() -> bool:
+    """Whether autograd is running a backward pass on this thread."""
+    return torch._C._current_graph_task_id() != -1
 
 
 def _absent() -> Any:

@@ -1,9 +1,11 @@
 """Puts the hooks on a model, and takes them off again."""
 
+from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from probe_patch.runtime.capture.hooks import AfterForward, BeforeForward, BeforePass
+from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass
 from probe_patch.runtime.capture.names import Model, NamedModule, named_submodules, root_modules
+from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.store import Store
 
 
@@ -12,24 +14,33 @@ class ModuleCapture:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._session = Session(store)
         self._handles: list[RemovableHandle] = []
 
     def attach(self, model: Model) -> None:
         """Hook every sub-module; one that cannot be hooked (a scripted one, say) is left out and noted."""
         for root in root_modules(model):
-            self._handles.append(root.register_forward_pre_hook(BeforePass(self._store, "")))
+            self._hook_root(root)
         for named in named_submodules(model):
             self._hook(named)
 
     def detach(self) -> None:
-        """Remove every hook, whatever happens to single ones."""
+        """End the recording, on every thread, and remove every hook, whatever happens to single ones."""
+        self._session.close()
         handles, self._handles = self._handles, []
         for handle in handles:
             self._remove(handle)
 
+    def _hook_root(self, root: nn.Module) -> None:
+        try:
+            self._handles.append(root.register_forward_pre_hook(BeforePass(self._session, "")))
+            self._handles.append(root.register_forward_hook(AfterPass(self._session, ""), always_call=True))
+        except Exception as error:
+            self._store.problems.note("hooking a module", error)
+
     def _hook(self, named: NamedModule) -> None:
-        before = BeforeForward(self._store, named.label)
-        after = AfterForward(self._store, named.label)
+        before = BeforeForward(self._session, named.label)
+        after = AfterForward(self._session, named.label)
         try:
             self._handles.append(named.module.register_forward_pre_hook(before, with_kwargs=True))
             self._handles.append(named.module.register_forward_hook(after, with_kwargs=True, always_call=True))

@@ -1,7 +1,8 @@
 """Which module calls are open, per thread: the parents in construct.json."""
 
 import threading
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
@@ -26,11 +27,19 @@ class ModuleCall:
         self.record: dict[str, Record] = {}
 
 
+class _Pass(NamedTuple):
+    """A running pass through a root: where on the call stack, from the bottom, and the identity of its frame."""
+
+    height: int
+    frame: int
+
+
 class Nesting(threading.local):
-    """The open calls of the current thread, outermost first."""
+    """The open calls of the current thread, outermost first, and the passes through the model that they are in."""
 
     def __init__(self) -> None:
         self._open: list[ModuleCall] = []
+        self._passes: list[_Pass] = []
 
     def innermost(self) -> str | None:
         """The entry of the innermost open call."""
@@ -48,6 +57,27 @@ class Nesting(threading.local):
                 return call
         return None
 
-    def clear(self) -> None:
-        """A new pass through the model begins: nothing can be open."""
-        self._open.clear()
+    def enter_pass(self, frame: FrameType) -> None:
+        """A pass through a root begins in this frame. Unless another one is running around it, nothing can be open.
+
+        torch calls no hook when a KeyboardInterrupt or SystemExit leaves a module, so a pass counts as running only
+        while its frame is on the stack.
+        """
+        around = _frames_from_the_bottom(frame.f_back)
+        self._passes = [one for one in self._passes if one.height < len(around) and around[one.height] == one.frame]
+        if not self._passes:
+            self._open.clear()
+        self._passes.append(_Pass(len(around), id(frame)))
+
+    def leave_pass(self) -> None:
+        """The innermost pass is over."""
+        if self._passes:
+            self._passes.pop()
+
+
+def _frames_from_the_bottom(frame: FrameType | None) -> list[int]:
+    frames: list[int] = []
+    while frame is not None:
+        frames.append(id(frame))
+        frame = frame.f_back
+    return frames[::-1]

@@ -1,5 +1,6 @@
 """Records of values that are not tensors, in the forms of msProbe's dump.json."""
 
+import math
 import sys
 import zlib
 from types import EllipsisType, ModuleType
@@ -8,6 +9,9 @@ from typing import Any, Final
 import torch
 
 from probe_patch.runtime.capture.forms import Record
+
+# Python refuses to write or read whole numbers above a length that can be set, though not below 640 digits.
+_MOST_BITS: Final = 2048
 
 _TYPED_KEYWORDS: Final = frozenset({"dtype", "output_dtype", "device"})
 
@@ -18,10 +22,15 @@ def scalar_record(value: object, keyword: str | None) -> Record:
     Args:
         keyword: the keyword the value was passed under. A dtype or device is only written out under a few.
     """
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | int):
+        return {"type": type(value).__name__, "value": _whole_number(value)}
+    if isinstance(value, float | str):
         return {"type": type(value).__name__, "value": value}
     if isinstance(value, slice):
-        return {"type": "slice", "value": [_bound(value.start), _bound(value.stop), _bound(value.step)]}
+        return {
+            "type": "slice",
+            "value": [_whole_number(value.start), _whole_number(value.stop), _whole_number(value.step)],
+        }
     if isinstance(value, EllipsisType):
         return {"type": "ellipsis", "value": "..."}
     if isinstance(value, torch.Size):
@@ -35,8 +44,9 @@ def scalar_record(value: object, keyword: str | None) -> Record:
     return _distributed_record(value) or _numpy_record(value)
 
 
-def _bound(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def _whole_number(value: object) -> int | None:
+    """The number, or None when it is none or too long to be written."""
+    return value if isinstance(value, int) and int.bit_length(value) <= _MOST_BITS else None
 
 
 def _distributed_record(value: Any) -> Record:
@@ -63,7 +73,7 @@ def _numpy_record(value: Any) -> Record:
         item = value.item()
         known = isinstance(item, bool | int | float | str)
         return {"type": type(value).__name__, "value": item} if known else None
-    return _array_record(value, numpy) if isinstance(value, numpy.ndarray) else None
+    return _array_record(numpy.asarray(value), numpy) if isinstance(value, numpy.ndarray) else None
 
 
 def _array_record(array: Any, numpy: ModuleType) -> Record:
@@ -75,5 +85,13 @@ def _array_record(array: Any, numpy: ModuleType) -> Record:
         "Max": array.max().item(),
         "Min": array.min().item(),
         "Mean": wide.mean().item(),
-        "Norm": numpy.linalg.norm(wide).item(),
+        "Norm": _array_norm(wide, numpy),
     }
+
+
+def _array_norm(wide: Any, numpy: Any) -> float:
+    """The L2 norm of float64 values, whose squares may be beyond float64."""
+    largest = float(abs(wide).max())
+    scale = largest if 0 < largest < math.inf else 1.0
+    norm: float = scale * numpy.linalg.norm(wide / scale).item()
+    return norm

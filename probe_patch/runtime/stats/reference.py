@@ -3,7 +3,8 @@
 Everything stays on the tensor's device and is written into a row there; nothing waits for the device.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import torch
@@ -15,6 +16,9 @@ from probe_patch.runtime.stats.kinds import Kind
 CHUNK_ELEMENTS: Final = 1 << 22
 
 SIGN_BIT: Final = 1 << 63
+
+# Wide enough that a square overflows or vanishes in float64.
+_WIDEST: Final = frozenset({torch.float64, torch.complex128})
 
 _WITHOUT_FLOAT64: Final = frozenset({"npu", "mps"})
 
@@ -37,38 +41,57 @@ def measure(values: Tensor, kind: Kind, floats: Tensor, integers: Tensor) -> Non
     if kind is Kind.BOOL:
         integers.copy_(torch.stack((values.any(), values.all())))
         return
-    flat = values.reshape(-1)
     if kind is Kind.FLOAT or kind is Kind.COMPLEX:
-        _measure_floats(flat, kind, floats)
-        return
-    _measure_extremes(_as_signed(flat, kind), integers)
-    sums = [_sum_and_norm(chunk.to(floats.dtype)) for chunk in _chunks(flat)]
-    torch.stack(_mean_and_norm(sums, flat.numel()), out=floats[2:])
+        _measure_floats(values, kind, floats)
+    else:
+        _measure_integers(values, kind, floats, integers)
 
 
-def _measure_floats(flat: Tensor, kind: Kind, floats: Tensor) -> None:
+def _measure_floats(values: Tensor, kind: Kind, floats: Tensor) -> None:
+    norm = _scaled_norm if values.dtype in _WIDEST else torch.linalg.vector_norm
     highs: list[Tensor] = []
     lows: list[Tensor] = []
-    sums: list[tuple[Tensor, Tensor]] = []
-    for chunk in _chunks(flat):
+    sums: list[Tensor] = []
+    norms: list[Tensor] = []
+    for chunk in _chunks(values):
         wide = _widen(chunk, kind, floats.dtype)
         low, high = torch.aminmax(wide)
         lows.append(low)
         highs.append(high)
-        sums.append(_sum_and_norm(wide))
-    torch.stack((_highest(highs), _lowest(lows), *_mean_and_norm(sums, flat.numel())), out=floats)
+        sums.append(wide.sum())
+        norms.append(norm(wide))
+    row = (_merged(highs, Tensor.amax), _merged(lows, Tensor.amin), _mean(sums, values.numel()), _merged(norms, norm))
+    torch.stack(row, out=floats)
 
 
-def _measure_extremes(flat: Tensor, integers: Tensor) -> None:
-    low, high = torch.aminmax(flat)
-    integers.copy_(torch.stack((high, low)))
+def _measure_integers(values: Tensor, kind: Kind, floats: Tensor, integers: Tensor) -> None:
+    highs: list[Tensor] = []
+    lows: list[Tensor] = []
+    sums: list[Tensor] = []
+    norms: list[Tensor] = []
+    for chunk in _chunks(values):
+        low, high = torch.aminmax(_as_signed(chunk, kind))
+        lows.append(low)
+        highs.append(high)
+        wide = chunk.to(floats.dtype)
+        sums.append(wide.sum())
+        norms.append(torch.linalg.vector_norm(wide))
+    integers.copy_(torch.stack((_merged(highs, Tensor.amax), _merged(lows, Tensor.amin))))
+    norm = _merged(norms, torch.linalg.vector_norm)
+    torch.stack((_mean(sums, values.numel()), norm), out=floats[2:])
 
 
-def _chunks(flat: Tensor) -> Iterator[Tensor]:
-    if flat.numel() <= CHUNK_ELEMENTS:
-        yield flat
-    else:
-        yield from torch.split(flat, CHUNK_ELEMENTS)
+def _chunks(values: Tensor) -> Iterator[Tensor]:
+    """Views of at most ``CHUNK_ELEMENTS`` elements: flattening would copy tensors with gaps or repeats in memory."""
+    if values.is_contiguous():
+        # Costs nothing here, and pieces without gaps are read faster.
+        values = values.view(-1)
+    if values.numel() <= CHUNK_ELEMENTS:
+        yield values
+        return
+    size, dim = max((size, dim) for dim, size in enumerate(values.shape))
+    for piece in torch.split(values, max(1, size * CHUNK_ELEMENTS // values.numel()), dim):
+        yield from _chunks(piece)
 
 
 def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
@@ -79,31 +102,28 @@ def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
     return (chunk.to(torch.float32) if chunk.element_size() == 1 else chunk).to(dtype)
 
 
-def _as_signed(flat: Tensor, kind: Kind) -> Tensor:
+def _as_signed(chunk: Tensor, kind: Kind) -> Tensor:
     if kind is Kind.UNSIGNED:
-        return flat.to(torch.int64)
+        return chunk.to(torch.int64)
     if kind is Kind.UNSIGNED64:
         # Flipping the top bit maps the order of uint64 onto that of int64.
-        return flat.view(torch.int64) ^ -SIGN_BIT
-    return flat
+        return chunk.view(torch.int64) ^ -SIGN_BIT
+    return chunk
 
 
-def _sum_and_norm(wide: Tensor) -> tuple[Tensor, Tensor]:
-    return wide.sum(), torch.linalg.vector_norm(wide)
+def _scaled_norm(wide: Tensor) -> Tensor:
+    """The L2 norm of values whose squares may be beyond the accumulator, in either direction."""
+    low, high = torch.aminmax(wide)
+    largest = torch.maximum(low.abs(), high.abs())
+    # Zeros, infinities and NaN cannot be divided by; unscaled they give 0, infinity and NaN.
+    scale = torch.where((largest > 0) & (largest < math.inf), largest, torch.ones_like(largest))
+    norm: Tensor = torch.linalg.vector_norm(wide / scale)
+    return norm * scale
 
 
-def _highest(partials: list[Tensor]) -> Tensor:
-    return partials[0] if len(partials) == 1 else torch.stack(partials).amax()
+def _merged(partials: list[Tensor], merge: Callable[[Tensor], Tensor]) -> Tensor:
+    return partials[0] if len(partials) == 1 else merge(torch.stack(partials))
 
 
-def _lowest(partials: list[Tensor]) -> Tensor:
-    return partials[0] if len(partials) == 1 else torch.stack(partials).amin()
-
-
-def _mean_and_norm(partials: list[tuple[Tensor, Tensor]], count: int) -> tuple[Tensor, Tensor]:
-    if len(partials) == 1:
-        total, norm = partials[0]
-    else:
-        total = torch.stack([partial[0] for partial in partials]).sum()
-        norm = torch.linalg.vector_norm(torch.stack([partial[1] for partial in partials]))
-    return total / count, norm
+def _mean(sums: list[Tensor], count: int) -> Tensor:
+    return _merged(sums, Tensor.sum) / count

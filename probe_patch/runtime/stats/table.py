@@ -1,6 +1,5 @@
 """Statistics kept on the device, one row per tensor, and read with one copy per device."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -71,11 +70,10 @@ class Readings:
 
 
 class StatisticsTable:
-    """Rows are added without waiting for the device, from any thread, and read all at once."""
+    """Rows are added without waiting for the device and read all at once; one thread at a time (see ``Store.lock``)."""
 
     def __init__(self, measure: Measure = reference.measure) -> None:
         self._measure = measure
-        self._lock = threading.Lock()
         self._blocks: dict[torch.device, list[_Block]] = {}
         self._used: dict[torch.device, int] = {}
 
@@ -89,9 +87,8 @@ class StatisticsTable:
 
     def read(self) -> Readings:
         """Everything measured since the last read. The device memory is given up."""
-        with self._lock:
-            blocks, self._blocks = self._blocks, {}
-            used, self._used = self._used, {}
+        blocks, self._blocks = self._blocks, {}
+        used, self._used = self._used, {}
         readings = Readings({}, {})
         for device, device_blocks in blocks.items():
             if device.type != "cpu":
@@ -104,10 +101,9 @@ class StatisticsTable:
         return readings
 
     def _reserve(self, device: torch.device) -> tuple[_Block, int]:
-        with self._lock:
-            number = self._used.get(device, 0)
-            blocks = self._blocks.setdefault(device, [])
-            if number == len(blocks) * ROWS_PER_BLOCK:
-                blocks.append(_Block(device))
-            self._used[device] = number + 1
-            return blocks[-1], number
+        number = self._used.get(device, 0)
+        blocks = self._blocks.setdefault(device, [])
+        if number == len(blocks) * ROWS_PER_BLOCK:
+            blocks.append(_Block(device))
+        self._used[device] = number + 1
+        return blocks[-1], number
