@@ -13,6 +13,7 @@ from probe_patch.errors import SystemFailed
 from probe_patch.patcher import folder_lock, transaction
 from probe_patch.patcher.staging import rename_over
 from probe_patch.patcher.transaction import Change, commit, locked, read
+from tests.needs import needs
 
 
 @pytest.fixture
@@ -136,8 +137,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True, text=True
     )
-    if mounted.returncode:
-        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.strip()}")
+    needs(mounted.returncode == 0, f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", folder], check=True)
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from probe_patch.runtime.debugger import PrecisionDebugger
+from tests.needs import needs
 from tests.runtime.toys import Mlp, Recovers, ones
 
 MSPROBE = Path(__file__).parents[2] / ".venv-msprobe" / "bin" / "msprobe"
-
-pytestmark = pytest.mark.skipif(not MSPROBE.exists(), reason="make venv-msprobe installs msProbe")
 
 
 @pytest.fixture
 def two_dumps(tmp_path: Path) -> tuple[Path, Path]:
     """One model on two ranks, on two inputs; one of its modules raised."""
+    needs(MSPROBE.exists(), "make venv-msprobe installs msProbe")
     torch.manual_seed(0)
     model = torch.nn.Sequential(Mlp(), Recovers())
     model[1].risky.error = ValueError("planned")  # type: ignore[union-attr]
