@@ -24,7 +24,7 @@ from probe_patch.demo.story import tree_hash
 from probe_patch.dump_format import PHASE_FOLDERS
 from tests.end_to_end.jobs import dumps_in, read_phase
 from tests.end_to_end.run_jobs import GATE
-from tests.interrupts import heed_interrupts
+from tests.processes import heed_interrupts, left_in_the_end
 
 COMMAND = (sys.executable, "-m", "probe_patch", "demo")
 ALL_DUMPS = sorted(
@@ -194,7 +194,7 @@ def test_interrupted_while_training_it_leaves_neither_processes_nor_files() -> N
             # A terminal interrupts everything in its foreground group.
             os.killpg(demo.pid, signal.SIGINT)
             stdout, stderr = demo.communicate(timeout=60)
-            left = processes_below(temporary)
+            left = left_in_the_end(lambda: processes_below(temporary))
         finally:
             for pid in processes_below(temporary):
                 os.kill(pid, signal.SIGKILL)

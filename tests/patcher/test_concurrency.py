@@ -16,7 +16,7 @@ from probe_patch.dump_format import Phase
 from probe_patch.patcher.request import ALL_PHASES, Request
 from probe_patch.patcher.rewrite import apply
 from tests.cli.trees import ORIGINAL, checkout, contents
-from tests.interrupts import heed_interrupts
+from tests.processes import heed_interrupts
 
 SUBSETS: list[tuple[Phase, ...]] = [subset for size in (1, 2, 3) for subset in itertools.combinations(ALL_PHASES, size)]
 PATCHED = {",".join(phases): apply(ORIGINAL, Request(phases), "actor.py").source for phases in SUBSETS}

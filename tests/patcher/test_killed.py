@@ -19,9 +19,9 @@ from click.testing import CliRunner
 from probe_patch.cli import main
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.rewrite import apply
-from tests.interrupts import heed_interrupts
 from tests.needs import needs
 from tests.patcher.small_actor import SMALL_ACTOR
+from tests.processes import heed_interrupts
 
 STRACE = shutil.which("strace")
 OLD = SMALL_ACTOR.encode()
