@@ -30,7 +30,7 @@ def _index_list(value: object) -> object:
 def _literal_path(value: str) -> str:
     if "\0" in value:
         raise ValueError("a path cannot hold the character NUL; leave it out")
-    if value.startswith(("~", "$")):
+    if value.startswith("~") or "$" in value:
         raise ValueError(f'"{value}" is taken literally; write the path in full')
     return value
 

@@ -61,6 +61,9 @@ class Result:
         return self.before is not None and self.before.content != self.after
 
 
+# More foreign lines than this are rather a formatter's work than an edit.
+_FEW = 3
+
 Verb = Callable[[Target, Snapshot], Result]
 
 
@@ -150,6 +153,8 @@ def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[s
         return ()
     foreign = list((Counter(split_lines(patched)) - Counter(split_lines(ours))).elements())
     shown = [line.decode("utf-8", "replace").strip() for line in foreign if line.strip()]
+    if len(shown) > _FEW:
+        return (f"takes away {len(shown)} lines between its markers that it did not write so, such as: {shown[0]}",)
     return tuple(f"takes away a line that was added between its markers by hand: {line}" for line in shown)
 
 

@@ -63,7 +63,12 @@ class PrecisionDebugger:
         """
         if token_range is not None or scheduled_tokens is not None:
             self.service.note("choosing tokens", "token_range and scheduled_tokens are not served yet")
-        self.service.start(model, rank_id, self.config.folder(), _BY_HAND)
+        try:
+            folder = self.config.folder()
+        except Exception as error:
+            self.service.note("finding the dump path", error)
+            return
+        self.service.start(model, rank_id, folder, _BY_HAND)
 
     def stop(self) -> None:
         """Stop recording and write the files. Without a start, nothing."""

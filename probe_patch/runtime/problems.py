@@ -1,5 +1,6 @@
 """Failures of our own: kept for meta.json, said once per kind in the log, never raised into the run."""
 
+import contextlib
 from dataclasses import dataclass
 
 from probe_patch.runtime.log import LOGGER
@@ -29,7 +30,9 @@ class Problems:
             self._messages[kind] = _describe(failure)
         if kind not in self._said:
             self._said.add(kind)
-            LOGGER.warning("probe-patch: %s failed (%s); the run goes on without it", kind, self._messages[kind])
+            # A handler of the run's own may raise; meta.json still tells.
+            with contextlib.suppress(Exception):
+                LOGGER.warning("probe-patch: %s failed (%s); the run goes on without it", kind, self._messages[kind])
 
     def all(self) -> tuple[Problem, ...]:
         return tuple(Problem(kind, text, self._counts[kind]) for kind, text in self._messages.items())

@@ -1,5 +1,6 @@
 """Starts, stops and steps of recording: the engine behind ``PrecisionDebugger``. Its public methods never raise."""
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ class Service:
         self._dumps: dict[Path, Dump] = {}
         self._claims: dict[Path, Claim] = {}
         self._recording: tuple[Path, ModuleCapture] | None = None
+        self._pid = os.getpid()
 
     @property
     def current_step(self) -> int:
@@ -43,6 +45,7 @@ class Service:
         What runs into another folder is stopped first. As its own stop was left out, its meta.json has a problem, and
         so it has when a phase is started again while it runs.
         """
+        self._forget_the_parents()
         if self._recording is not None:
             running = self._recording[0]
             if running != folder or occasion.phase is not None:
@@ -63,6 +66,7 @@ class Service:
 
     def stop(self, ended_by: BaseException | None) -> None:
         """Take every hook off and write the files; ``ended_by`` is the exception that cut the recording short."""
+        self._forget_the_parents()
         if self._recording is None:
             return
         folder, capture = self._recording
@@ -80,6 +84,17 @@ class Service:
         self._claims = {folder: claim for folder, claim in self._claims.items() if folder in self._dumps}
         self._dumps = {}
         self._step += 1
+
+    def _forget_the_parents(self) -> None:
+        """In a forked child: what was being recorded is its parent's to write."""
+        if self._pid == os.getpid():
+            return
+        self._pid = os.getpid()
+        recording, self._recording = self._recording, None
+        self._dumps = {}
+        self._claims = {}
+        if recording is not None:
+            recording[1].detach()
 
     def note_missed_stop(self) -> None:
         """If something is still being recorded, say in its meta.json that it went on for too long."""

@@ -12,6 +12,7 @@ from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.table import Readings, StatisticsTable
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class Store:
 
     def _readings(self) -> Readings | None:
         try:
-            return self._table.read()
+            with apart_from_the_run():
+                return self._table.read()
         except Exception as error:
             self.problems.note("reading the statistics", error)
             return None

@@ -86,6 +86,7 @@ def test_ranges_are_inclusive_and_in_any_order(ranges: list[tuple[int, int]]) ->
         (text_of(dump_path=""), "c.json: dump_path is empty"),
         (text_of(dump_path="/a\0b"), "c.json: dump_path: a path cannot hold the character NUL; leave it out"),
         (text_of(dump_path="~/d"), 'c.json: dump_path: "~/d" is taken literally; write the path in full'),
+        (text_of(dump_path="/d/$USER"), 'c.json: dump_path: "/d/$USER" is taken literally; write the path in full'),
         (text_of(dump_path="$HOME/d"), 'c.json: dump_path: "$HOME/d" is taken literally; write the path in full'),
         (text_of(dump_path=1), "c.json: dump_path must be a string, not 1"),
         (text_of(step=3), 'c.json: step must be a list such as [0, "3-5"], not 3'),

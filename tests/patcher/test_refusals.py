@@ -105,6 +105,32 @@ MISSING = [
     pytest.param(
         [
             (
+                OLD_CALL,
+                "                    for _ in []:\n                        self.compute_log_prob([], []); break\n",
+            )
+        ],
+        "the statement of phase old shares its line with a jump",
+        id="jump on the line",
+    ),
+    pytest.param(
+        [
+            (
+                OLD_CALL,
+                "                    try:\n                        self.compute_log_prob([], [])\n"
+                "                    finally:\n                        return\n",
+            )
+        ],
+        "the statement of phase old stands in a try whose finally jumps away",
+        id="finally",
+    ),
+    pytest.param(
+        [('        """Build the model."""\n', '        """Build the model."""; x = 1\n')],
+        "code shares the line of init's docstring",
+        id="docstring and code",
+    ),
+    pytest.param(
+        [
+            (
                 ACTOR_WITH,
                 "            while True:\n                with timer('actor_train'):\n"
                 "                    for x in []:\n                        break\n                    else:\n"

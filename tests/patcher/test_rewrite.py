@@ -70,6 +70,17 @@ SHAPES = {
     "another argument that reads ref_": edited(
         ('b(data_iterator, num_microbatches, store_prefix=""', 'b(f("ref_"), num_microbatches, store_prefix=""')
     ),
+    "bytes where a docstring would be": edited(('"""Build the model."""', 'b"Build the model."')),
+    "f-string where a docstring would be": edited(('"""Build the model."""', '"Build " f"the model."')),
+    "a statement over several lines before the phase's on its line": edited(
+        (
+            'rollout_data.update(self.compute_log_prob(data_iterator, num_microbatches, store_prefix=""))',
+            "f(\n 1\n); self.compute_log_prob([], []); f(\n 2\n)",
+        ),
+    ),
+    "ref_ by position, another prefix by name": edited(
+        ('b(data_iterator, num_microbatches, store_prefix=""', 'b("ref_", num_microbatches, store_prefix=""')
+    ),
     "latin-1": b"# -*- coding: latin-1 -*-\n# \xe9\n" + SMALL_ACTOR.encode(),
     "shebang and cookie": b"#!/usr/bin/env python\n# vim: set fileencoding=utf-8 :\n" + SMALL_ACTOR.encode(),
     "shift-jis": b"# coding: shift_jis\n# \x83\x5c\x94\x5c\n" + SMALL_ACTOR.encode(),

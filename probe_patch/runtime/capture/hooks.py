@@ -45,16 +45,17 @@ class BeforeForward(CallHook):
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        with self._session.store.lock:
-            if not self._session.is_open or kwargs is None:
-                return
+        if kwargs is None or not self._session.enter():
+            return
+        try:
             if _inside_backward():
                 self._session.store.recomputed += 1
-                return
-            try:
+            else:
                 self._record(args, kwargs)
-            except Exception as error:
-                self._session.store.problems.note("recording a module's inputs", error)
+        except Exception as error:
+            self._session.store.problems.note("recording a module's inputs", error)
+        finally:
+            self._session.leave()
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder = self._session.store.recorder
@@ -70,13 +71,14 @@ class AfterForward(CallHook):
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        with self._session.store.lock:
-            if not self._session.is_open or output is _NOT_GIVEN or _inside_backward():
-                return
-            try:
-                self._record(module, output)
-            except Exception as error:
-                self._session.store.problems.note("recording a module's outputs", error)
+        if output is _NOT_GIVEN or _inside_backward() or not self._session.enter():
+            return
+        try:
+            self._record(module, output)
+        except Exception as error:
+            self._session.store.problems.note("recording a module's outputs", error)
+        finally:
+            self._session.leave()
 
     def _record(self, module: nn.Module, output: Any) -> None:
         store = self._session.store

@@ -3,23 +3,31 @@
 from collections.abc import Iterator
 from typing import Final
 
+import libcst as cst
 import libcst.matchers as m
 
 from probe_patch.patcher.insertion import Insertion
 from probe_patch.patcher.markers import PRELUDE
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.syntax import Source
-from probe_patch.patcher.targets.slime.anchors import Anchors
+from probe_patch.patcher.targets.slime.anchors import AnchorMissing, Anchors
 from probe_patch.patcher.template import render
 
 # A phase ends before the next one begins, where both stand between the same two lines.
 _STOP: Final = 0
 _OTHER: Final = 1
 
-_DOCSTRING = m.SimpleStatementLine(body=[m.Expr(value=m.SimpleString() | m.ConcatenatedString()), m.ZeroOrMore()])
 _FUTURE = m.SimpleStatementLine(
     body=[m.ZeroOrMore(), m.ImportFrom(module=m.Name("__future__")), m.ZeroOrMore()],
 )
+
+
+def _is_docstring(statement: cst.CSTNode) -> bool:
+    """Whether Python takes the first statement of a body for its docstring: no bytes, no f-string."""
+    if not isinstance(statement, cst.SimpleStatementLine) or not isinstance(statement.body[0], cst.Expr):
+        return False
+    value = statement.body[0].value
+    return isinstance(value, cst.SimpleString | cst.ConcatenatedString) and isinstance(value.evaluated_value, str)
 
 
 def slime_insertions(source: Source, anchors: Anchors, request: Request) -> tuple[Insertion, ...]:
@@ -36,7 +44,7 @@ def _prelude(source: Source, request: Request) -> Insertion:
 def _line_for_prelude(source: Source) -> int:
     """Before the first statement behind the docstring and the ``__future__`` imports."""
     body = source.module.body
-    leading = 1 if body and m.matches(body[0], _DOCSTRING) else 0
+    leading = 1 if body and _is_docstring(body[0]) else 0
     for number, statement in enumerate(body):
         if m.matches(statement, _FUTURE):
             leading = number + 1
@@ -45,7 +53,10 @@ def _line_for_prelude(source: Source) -> int:
 
 def _init(source: Source, anchors: Anchors) -> Insertion:
     statements = anchors.init.body.body
-    has_docstring = m.matches(statements[0], _DOCSTRING)
+    has_docstring = _is_docstring(statements[0])
+    if has_docstring and len(cst.ensure_type(statements[0], cst.SimpleStatementLine).body) > 1:
+        line = source.first_line(statements[0]) + 1
+        raise AnchorMissing(f"{source.where}, line {line}: code shares the line of init's docstring; give it its own")
     code = render("slime/init.py", {})
     if has_docstring and len(statements) == 1:
         return Insertion(source.line_after(statements[0]), _OTHER, "init", code, source.indent(statements[0]))

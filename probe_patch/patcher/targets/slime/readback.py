@@ -64,7 +64,8 @@ def _brackets(body: list[ast.stmt], phase: Phase) -> int:
     for start in starts:
         stop = next((number for number in range(start, len(body)) if _is_call(body[number], "stop", phase)), start)
         inside = body[start + 1 : stop]
-        if len({statement.lineno for statement in inside}) != 1 or not any(_runs(each, phase) for each in inside):
+        one_line = len(inside) == 1 or not any(hasattr(statement, "body") for statement in inside)
+        if not one_line or sum(_runs(statement, phase) for statement in inside) != 1:
             return -1
     return len(starts)
 
@@ -95,7 +96,8 @@ def _is_log_prob_call(call: ast.Call) -> bool:
 
 
 def _has_ref_prefix(call: ast.Call) -> bool:
-    values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "store_prefix")]
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "store_prefix"]
+    values = named or call.args
     return any(isinstance(value, ast.Constant) and value.value == "ref_" for value in values)
 
 

@@ -10,7 +10,9 @@ import libcst as cst
 import libcst.matchers as m
 
 from probe_patch.patcher.syntax import Source
-from probe_patch.patcher.tree import OWN_SCOPE, children
+from probe_patch.patcher.tree import OWN_SCOPE, children, walk_own_scope
+
+_JUMPS = (cst.Break, cst.Continue, cst.Return, cst.Raise)
 
 
 def whole_line(source: Source, rollout: cst.FunctionDef, call: cst.Call) -> cst.SimpleStatementLine | None:
@@ -25,18 +27,27 @@ def whole_line(source: Source, rollout: cst.FunctionDef, call: cst.Call) -> cst.
 
 def missed_stop(source: Source, rollout: cst.FunctionDef, ran: cst.Call | cst.With) -> str | None:
     """Why the line behind the statement of ``ran`` may not run when that is over; None where it always does."""
+    around = list(_around(source, rollout, ran))
+    if any(isinstance(node, OWN_SCOPE) for node in around):
+        return "stands in a nested function or comprehension, which runs at another time"
     inner: cst.CSTNode = ran
-    for node in _around(source, rollout, ran):
-        if isinstance(node, OWN_SCOPE):
-            return "stands in a nested function or comprehension, which runs at another time"
+    for node in around:
         if isinstance(node, cst.Try | cst.TryStar) and node.handlers and node.body is inner:
             return "stands in a try whose except may swallow its failure; put the try into what it calls"
+        if isinstance(node, cst.Try | cst.TryStar) and node.finalbody is not None and _leaves(node.finalbody):
+            return "stands in a try whose finally jumps away, and so may swallow its failure"
+        if isinstance(node, cst.SimpleStatementLine) and any(isinstance(part, _JUMPS) for part in node.body):
+            return "shares its line with a jump, which its stop would miss"
         if isinstance(node, cst.With) and any(_swallows(item) for item in node.items):
             return "stands in a with that may swallow its failure; put that into what it calls"
         inner = node
     if isinstance(ran, cst.With) and _jumps_out(ran.body):
         return "is left by a break or continue, which its stop would miss"
     return None
+
+
+def _leaves(node: cst.CSTNode) -> bool:
+    return _jumps_out(node) or any(isinstance(inner, cst.Return) for inner in walk_own_scope(node))
 
 
 def _around(source: Source, rollout: cst.FunctionDef, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
