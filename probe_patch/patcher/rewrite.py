@@ -54,7 +54,7 @@ def apply(source: bytes, request: Request, where: str) -> Applied:
     """
     original = strip(source, where)
     parsed = parse(original, where)
-    refuse_what_is_not_ours(compile_source(original, where), where)
+    refuse_what_is_not_ours(parsed.tree, where)
     anchors = find_anchors(parsed, request.phases)
     code = insert(parsed.code, slime_insertions(parsed, anchors, request))
     patched = parsed.bom + code

@@ -8,7 +8,7 @@ import ast
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,12 +34,14 @@ class Source:
         code: its bytes, without a byte-order mark.
         bom: the byte-order mark, or nothing.
         where: its name for messages.
+        tree: what Python's own parser makes of it.
         wrapper: the LibCST tree and its metadata.
     """
 
     code: bytes
     bom: bytes
     where: str
+    tree: ast.Module
     wrapper: MetadataWrapper
 
     @property
@@ -58,8 +60,12 @@ class Source:
     def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
         return {child: node for node in walk(self.module) for child in children(node)}
 
-    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
-        return self._parents.get(node)
+    def around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """What ``node`` stands in, from the inside out."""
+        parent = self._parents.get(node)
+        while parent is not None:
+            yield parent
+            parent = self._parents.get(parent)
 
     def first_line(self, node: cst.CSTNode) -> int:
         """The line (from 0) a statement begins on, its decorators included."""
@@ -89,7 +95,7 @@ def parse(source: bytes, where: str) -> Source:
         Refused: it is no Python that this interpreter compiles (the sentence gives the position), or its encoding
             is not a superset of ASCII.
     """
-    compile_source(source, where)
+    tree = compile_source(source, where)
     bom, code = split_bom(source)
     text = _decode(code, encoding_of(source), where)
     try:
@@ -100,7 +106,7 @@ def parse(source: bytes, where: str) -> Source:
         ) from None
     except Exception as error:
         raise Refused(f"{where}: cannot be parsed ({error}); mend the file first") from None
-    return Source(code, bom, where, MetadataWrapper(module, unsafe_skip_copy=True))
+    return Source(code, bom, where, tree, MetadataWrapper(module, unsafe_skip_copy=True))
 
 
 def compile_source(source: bytes, where: str) -> ast.Module:

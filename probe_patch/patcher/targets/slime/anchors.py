@@ -118,7 +118,7 @@ def _find_log_prob(
     statement = whole_line(source, rollout, call)
     if statement is None:
         raise _refuse(source, call, "the call shares its line with a compound statement; put it on a line of its own")
-    sharing = [other for other in calls if other is not call and _is_inside(source, other, statement)]
+    sharing = [other for other in calls if other is not call and statement in source.around(other)]
     if sharing:
         raise _refuse(
             source, statement, f"the statement of phase {phase} also computes other log-probs, which would mix"
@@ -185,13 +185,6 @@ def _literal(node: cst.BaseExpression) -> str | None:
 
 def _methods(node: cst.ClassDef) -> list[cst.FunctionDef]:
     return [member for member in node.body.body if isinstance(member, cst.FunctionDef)]
-
-
-def _is_inside(source: Source, node: cst.CSTNode, outer: cst.CSTNode) -> bool:
-    current: cst.CSTNode | None = node
-    while current is not None and current is not outer:
-        current = source.parent(current)
-    return current is outer
 
 
 def _exactly_one(source: Source, found: Sequence[Node], what: str, candidates: Sequence[cst.CSTNode]) -> Node:

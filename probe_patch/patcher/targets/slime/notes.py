@@ -21,10 +21,7 @@ def slime_notes(source: Source, anchors: Anchors) -> tuple[str, ...]:
 
 
 def _notes(source: Source, anchors: Anchors) -> Iterator[str]:
-    conditions = {
-        phase: " and ".join(_conditions(source, statement, anchors.rollout))
-        for phase, statement in anchors.phases.items()
-    }
+    conditions = {phase: " and ".join(_conditions(source, statement)) for phase, statement in anchors.phases.items()}
     if '"ref"' in conditions.get("ref", ""):
         yield "phase ref runs only with a reference model (--ref-load, and --use-kl-loss or --kl-coef not 0)"
     if "can_reuse" in conditions.get("old", ""):
@@ -41,15 +38,10 @@ def _notes(source: Source, anchors: Anchors) -> Iterator[str]:
         yield "the teacher's log-probs (store_prefix teacher_) are not dumped; they belong to none of the phases"
 
 
-def _conditions(source: Source, statement: cst.CSTNode, rollout: cst.FunctionDef) -> list[str]:
+def _conditions(source: Source, statement: cst.CSTNode) -> list[str]:
     """The tests of every ``if`` around ``statement``, outermost first."""
-    tests: list[str] = []
-    node: cst.CSTNode | None = statement
-    while node is not None and node is not rollout:
-        if isinstance(node, cst.If):
-            tests.insert(0, " ".join(source.text(node.test).split()))
-        node = source.parent(node)
-    return tests
+    ifs = [node for node in source.around(statement) if isinstance(node, cst.If)]
+    return [" ".join(source.text(node.test).split()) for node in reversed(ifs)]
 
 
 def _is_teacher_call(node: cst.CSTNode) -> bool:

@@ -4,6 +4,7 @@ The stop is a line of its own behind the statement. It is missed where the state
 shapes are refused, since the phase would go on recording what follows it.
 """
 
+import itertools
 from collections.abc import Iterator
 
 import libcst as cst
@@ -52,10 +53,7 @@ def _leaves(node: cst.CSTNode) -> bool:
 
 def _around(source: Source, rollout: cst.FunctionDef, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """What ``node`` stands in, from the inside out, up to the body of ``rollout``."""
-    parent = source.parent(node)
-    while parent is not None and parent is not rollout:
-        yield parent
-        parent = source.parent(parent)
+    return itertools.takewhile(lambda outer: outer is not rollout, source.around(node))
 
 
 def _swallows(item: cst.WithItem) -> bool:
