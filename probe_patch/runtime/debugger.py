@@ -8,13 +8,14 @@ from probe_patch.config import LoadedConfig, Overrides, default_config, load_con
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.destination import check_destination
 from probe_patch.runtime.log import LOGGER
-from probe_patch.runtime.meta import Occasion
+from probe_patch.runtime.occasion import ByHand
+from probe_patch.runtime.ranks import identify
 from probe_patch.runtime.service import Service
 from probe_patch.runtime.settings import DumpSettings
 
 DEFAULT_FOLDER: Final = "probe_patch_dump"
 
-_BY_HAND: Final = Occasion()
+_BY_HAND: Final = ByHand()
 
 
 class PrecisionDebugger:
@@ -64,11 +65,11 @@ class PrecisionDebugger:
         if token_range is not None or scheduled_tokens is not None:
             self.service.note("choosing tokens", "token_range and scheduled_tokens are not served yet")
         try:
-            folder = self.config.folder()
+            folder, identity = self.config.folder(), identify(rank_id)
         except Exception as error:
-            self.service.note("finding the dump path", error)
+            self.service.note("starting", error)
             return
-        self.service.start(model, rank_id, folder, _BY_HAND)
+        self.service.start(model, identity, folder, _BY_HAND)
 
     def stop(self) -> None:
         """Stop recording and write the files. Without a start, nothing."""

@@ -1,25 +1,24 @@
 """One dump: the store of one phase of one step, where it goes, and writing it there."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING
 
 from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.folders import Claim, open_step
 from probe_patch.runtime.log import LOGGER
-from probe_patch.runtime.meta import Meta, Occasion
+from probe_patch.runtime.meta import Meta
+from probe_patch.runtime.occasion import Occasion
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.ranks import Identity, parallel_places
+from probe_patch.runtime.ranks import Identity
 from probe_patch.runtime.settings import DumpSettings
 from probe_patch.runtime.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-_NOTHING_RAN: Final = "no module's forward ran; a compiled model or a graph replay runs without modules"
 
 
 class Dump:
@@ -49,21 +48,36 @@ class Dump:
         except Exception as error:
             store.problems.note("encoding the dump", error)
         if store.entries == store.recomputed == 0 and ended_by is None:
-            store.problems.note("recording", _NOTHING_RAN)
+            store.problems.note("recording", self._occasion.nothing_ran)
         settings = self._settings
         self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents))
+        for name, content in self._further_files().items():
+            self._write(name, partial(iter, (content,)))
         self._write(META_FILE, lambda: [self._meta(ended_by).document()])
         LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
+
+    def _further_files(self) -> Mapping[str, bytes]:
+        try:
+            return self._occasion.files()
+        except Exception as error:
+            self.store.problems.note("describing what was recorded", error)
+            return {}
+
+    def _about(self) -> Mapping[str, object]:
+        try:
+            return self._occasion.members()
+        except Exception as error:
+            self.store.problems.note("describing what was recorded", error)
+            return {}
 
     def _meta(self, ended_by: BaseException | None) -> Meta:
         return Meta(
             step=self._step,
-            occasion=self._occasion,
+            about=self._about(),
             identity=self._identity,
-            places=parallel_places(),
             entries=self.store.entries,
             tensors=self.store.recorder.tensors,
             recomputed=self.store.recomputed,
@@ -73,7 +87,7 @@ class Dump:
             problems=self.store.problems.all(),
         )
 
-    def _write(self, name: str, pieces: Callable[[], Iterable[str]]) -> None:
+    def _write(self, name: str, pieces: Callable[[], Iterable[str | bytes]]) -> None:
         path: Path = self.folder / name
         try:
             write_atomically(path, pieces())

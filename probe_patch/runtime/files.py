@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_atomically(path: Path, pieces: Iterable[str]) -> None:
-    """Write a UTF-8 file beside its place and rename it there; after a failure the old file stands, if there was one.
+def write_atomically(path: Path, pieces: Iterable[str | bytes]) -> None:
+    """Write a file (text as UTF-8) beside its place and rename it; after a failure the old one, if any, stands.
 
     Raises:
         OSError: no space, no permission.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
+        with draft.open("wb") as file:
+            file.writelines(piece.encode() if isinstance(piece, str) else piece for piece in pieces)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -12,9 +12,8 @@ from datetime import datetime
 from typing import Final
 
 import probe_patch
-from probe_patch.dump_format import Phase
 from probe_patch.runtime.problems import Problem
-from probe_patch.runtime.ranks import GroupPlace, Identity
+from probe_patch.runtime.ranks import Identity
 
 # Module that shows the package is in use -> its distributions, most likely first.
 _TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -26,25 +25,18 @@ _TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Occasion:
-    """Why something is recorded. All None for a debugger that was started by hand."""
-
-    phase: Phase | None = None
-    rollout_id: int | None = None
-
-
-@dataclass(frozen=True)
 class Meta:
     """The contents of meta.json; times are UTC, ISO 8601.
 
-    ``ended_by`` is the type of the exception that ended the recording, or None. ``records`` says what of each module
-    is in the dump; ``recomputed`` is how many module forwards inside backward passes are not.
+    Attributes:
+        about: what the occasion adds.
+        recomputed: how many module forwards inside backward passes were left out.
+        ended_by: the type of the exception that ended the recording, or None.
     """
 
     step: int
-    occasion: Occasion
+    about: Mapping[str, object]
     identity: Identity
-    places: Mapping[str, GroupPlace]
     entries: int
     tensors: int
     recomputed: int
@@ -67,10 +59,9 @@ class Meta:
                     "pid": os.getpid(),
                     "rank": self.identity.rank,
                     "world_size": self.identity.world_size,
-                    "parallel": {name: asdict(place) for name, place in self.places.items()},
-                    "phase": self.occasion.phase,
+                    "parallel": {name: asdict(place) for name, place in self.identity.places.items()},
                     "step": self.step,
-                    "rollout_id": self.occasion.rollout_id,
+                    **self.about,
                     "records": ["forward"],
                     "entries": self.entries,
                     "tensors": self.tensors,

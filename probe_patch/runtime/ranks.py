@@ -1,20 +1,29 @@
-"""Who this process is: its rank, and where it stands in each of Megatron's parallel groups."""
+"""Who this process is: its rank, and where it stands in each parallel group."""
 
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from probe_patch.dump_format import process_folder, rank_folder
 
 
 @dataclass(frozen=True)
+class GroupPlace:
+    """The rank in one parallel group, and the group's size."""
+
+    rank: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Identity:
-    """A process: ``rank`` and ``world_size`` are None where nothing gives them."""
+    """A process: ``rank`` and ``world_size`` are None where nothing gives them; ``places`` is by group (tp, pp, …)."""
 
     rank: int | None
     world_size: int | None
+    places: Mapping[str, GroupPlace] = field(default_factory=dict)
 
     @property
     def rank_for_filter(self) -> int:
@@ -24,14 +33,6 @@ class Identity:
     @property
     def folder(self) -> str:
         return process_folder(os.getpid()) if self.rank is None else rank_folder(self.rank)
-
-
-@dataclass(frozen=True)
-class GroupPlace:
-    """The rank in one parallel group, and the group's size."""
-
-    rank: int
-    size: int
 
 
 # The functions of megatron.core.parallel_state are get_{name}_rank and get_{name}_world_size.
@@ -50,9 +51,9 @@ def identify(rank_id: int | None) -> Identity:
     in_group = distributed is not None and distributed.is_available() and distributed.is_initialized()
     if distributed is not None and in_group:
         rank = distributed.get_rank() if rank_id is None else rank_id
-        return Identity(rank, distributed.get_world_size())
+        return Identity(rank, distributed.get_world_size(), parallel_places())
     rank = _whole_number(os.environ.get("RANK")) if rank_id is None else rank_id
-    return Identity(rank, _whole_number(os.environ.get("WORLD_SIZE")))
+    return Identity(rank, _whole_number(os.environ.get("WORLD_SIZE")), parallel_places())
 
 
 def parallel_places() -> dict[str, GroupPlace]:

@@ -9,9 +9,9 @@ from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.dump import Dump
 from probe_patch.runtime.folders import Claim, claim_folder
 from probe_patch.runtime.log import LOGGER
-from probe_patch.runtime.meta import Occasion
+from probe_patch.runtime.occasion import Occasion
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.ranks import Identity, identify
+from probe_patch.runtime.ranks import Identity
 from probe_patch.runtime.settings import DumpSettings
 
 _MISSED_STOP: Final = "its stop was not reached, so forwards behind the phase may be in this dump"
@@ -35,11 +35,11 @@ class Service:
         """How often ``step`` was called."""
         return self._step
 
-    def selects_this_step(self) -> bool:
+    def selects_this_step(self, identity: Identity) -> bool:
         """Whether the step and rank lists take in this process in this step."""
-        return self.config.selects(self._step, identify(None).rank_for_filter)
+        return self.config.selects(self._step, identity.rank_for_filter)
 
-    def start(self, model: Model | None, rank_id: int | None, folder: Path, occasion: Occasion) -> None:
+    def start(self, model: Model | None, identity: Identity, folder: Path, occasion: Occasion) -> None:
         """Record ``model`` into ``folder``/step{N}/rank{R} until ``stop``. Starting what is running changes nothing.
 
         What runs into another folder is stopped first. As its own stop was left out, its meta.json has a problem, and
@@ -48,14 +48,13 @@ class Service:
         self._forget_the_parents()
         if self._recording is not None:
             running = self._recording[0]
-            if running != folder or occasion.phase is not None:
+            if running != folder or occasion.ends_by_itself:
                 self.note_missed_stop()
             if running == folder:
                 return
             self.stop(None)
         try:
-            identity = identify(rank_id)
-            if not self.config.selects(self._step, identity.rank_for_filter):
+            if not self.selects_this_step(identity):
                 return
             if model is None:
                 self._problems.note("starting", "start() was given no model, and level L0 records a model's modules")

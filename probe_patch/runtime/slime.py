@@ -61,12 +61,13 @@ class Probe:
         if debugger is None:
             return
         try:
-            from probe_patch.runtime.meta import Occasion
+            from probe_patch.runtime.occasion import TrainingPhase
+            from probe_patch.runtime.ranks import identify
 
             rollout = self._rollouts.setdefault(debugger, Rollout(None))
             rollout.begun.add(phase)
             folder = debugger.config.folder() / PHASE_FOLDERS[phase]
-            debugger.service.start(actor.model, None, folder, Occasion(phase, rollout.rollout_id))
+            debugger.service.start(actor.model, identify(None), folder, TrainingPhase(phase, rollout.rollout_id))
         except Exception as error:
             debugger.service.note("starting", error)
 
@@ -120,10 +121,12 @@ class Probe:
         if debugger is None:
             return
         try:
+            from probe_patch.runtime.ranks import identify
+
             if error is None:
                 debugger.service.note_missed_stop()
             debugger.service.stop(error)
-            if error is None and debugger.service.selects_this_step():
+            if error is None and debugger.service.selects_this_step(identify(None)):
                 self._warn_of_missing(self._rollouts.pop(debugger, Rollout(None)), getattr(args[0], "args", None))
         except Exception as failure:
             debugger.service.note("ending the rollout", failure)

@@ -8,7 +8,8 @@ from probe_patch.demo.fixture import actor_file, lay_out
 from probe_patch.patcher.request import parse_phases
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.debugger import PrecisionDebugger
-from probe_patch.runtime.meta import Occasion
+from probe_patch.runtime.occasion import TrainingPhase
+from probe_patch.runtime.ranks import Identity
 from probe_patch.runtime.service import Service
 from probe_patch.runtime.slime import Probe
 from tests.end_to_end.jobs import dump_into
@@ -50,7 +51,7 @@ def real_probe(
     monkeypatch.setenv("PROBE_PATCH_TRAIN_CONFIG", str(dump_into(tmp_path / "dump")))
 
     def make(recorder: Recorder, *, phases: tuple[str, ...], config: str | None) -> Probe:
-        def start(self: Service, model: Model, rank_id: int | None, folder: Path, occasion: Occasion) -> None:
+        def start(self: Service, model: Model, identity: Identity, folder: Path, occasion: TrainingPhase) -> None:
             recorder.events.append(("start", folder.name, str(occasion.rollout_id)))
 
         def stop(self: Service, ended_by: BaseException | None) -> None:
