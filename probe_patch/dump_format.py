@@ -1,6 +1,7 @@
 """Names of the dump on disk, shared by what writes it and what reads it.
 
     ${dump_path}/{PHASE_FOLDERS[phase]}/step{N}/rank{R}/dump.json  stack.json  construct.json  meta.json
+    ${dump_path}/{rollout_folder(…)}/step{N}/rank{R}/…  inputs.pt
 
 The first three files are msProbe's (mindstudio-probe 26.2.0), so that its ``compare`` and
 ``graph_visualize`` read them.
@@ -20,7 +21,18 @@ DUMP_FILE: Final = "dump.json"
 STACK_FILE: Final = "stack.json"
 CONSTRUCT_FILE: Final = "construct.json"
 META_FILE: Final = "meta.json"
+INPUTS_FILE: Final = "inputs.pt"
 TENSOR_FOLDER: Final = "dump_tensor_data"
+
+PdRole: TypeAlias = Literal["null", "prefill", "decode"]
+"""What SGLang's ``disaggregation_mode`` says: whether a server does only the prefill or the decode of each request."""
+
+PD_ROLES: Final[tuple[PdRole, ...]] = ("null", "prefill", "decode")
+
+
+def rollout_folder(role: PdRole, draft: bool) -> str:
+    """The folder of the inference side: each kind of server and of model has its own, as their forwards differ."""
+    return "_".join(["rollout", *([] if role == "null" else [role]), *(["draft"] if draft else [])])
 
 
 def step_folder(step: int) -> str:

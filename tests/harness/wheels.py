@@ -61,7 +61,8 @@ def fetch_wheel(wheel: PinnedWheel, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--only-binary=:all:", "--ignore-requires-python", "--dest", folder, wheel.requirement]
+        command += ["--only-binary=:all:", "--ignore-requires-python", *_platform(wheel.file_name)]
+        command += ["--dest", folder, wheel.requirement]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         downloaded = Path(folder) / wheel.file_name
         if answer.returncode or not downloaded.is_file():
@@ -73,7 +74,6 @@ def fetch_wheel(wheel: PinnedWheel, cache: Path) -> Path:
     return kept
 
 
-@functools.cache
 def read_from_wheel(wheel: PinnedWheel, member: str) -> bytes:
     """The bytes of one file of the wheel.
 
@@ -82,13 +82,40 @@ def read_from_wheel(wheel: PinnedWheel, member: str) -> bytes:
     Raises:
         KeyError: the wheel has no such file.
     """
+    with zipfile.ZipFile(_kept(wheel)) as archive:
+        return archive.read(member)
+
+
+def names_in_wheel(wheel: PinnedWheel) -> frozenset[str]:
+    """The files of the wheel; where it cannot be had, as ``read_from_wheel``."""
+    with zipfile.ZipFile(_kept(wheel)) as archive:
+        return frozenset(archive.namelist())
+
+
+@functools.cache
+def _kept(wheel: PinnedWheel) -> Path:
     try:
-        path = fetch_wheel(wheel, cache_folder())
+        return fetch_wheel(wheel, cache_folder())
     except WheelUnavailable as error:
         needs(False, str(error))
         raise
-    with zipfile.ZipFile(path) as archive:
-        return archive.read(member)
+
+
+def _platform(file_name: str) -> list[str]:
+    """What pip must be told to take a wheel that this interpreter could not install."""
+    python, abi, platform = file_name.removesuffix(".whl").split("-")[2:]
+    if platform == "any":
+        return []
+    return [
+        "--implementation",
+        "cp",
+        "--python-version",
+        python.removeprefix("cp"),
+        "--abi",
+        abi,
+        "--platform",
+        platform,
+    ]
 
 
 def _sha256(path: Path) -> str:
