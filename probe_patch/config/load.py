@@ -25,6 +25,7 @@ _WANTED: Final = {
     "string_type": "must be a string",
     "bool_type": "must be true or false",
     "int_type": "must be a whole number",
+    "too_short": "must hold at least one item",
 }
 _LEVEL_MISSING: Final = 'level is missing: "L0" is used (msProbe would use "L1")'
 _RELATIVE: Final = (

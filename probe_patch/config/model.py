@@ -10,12 +10,15 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from probe_patch.config.indexes import expand_indexes
+from probe_patch.dump_format import PdRole
 
 Level: TypeAlias = Literal["L0", "L1", "L2", "mix", "debug"]
 Task: TypeAlias = Literal[
     "statistics", "tensor", "acc_check", "structure", "diff_check", "nan_check", "exception_dump", "overflow_check"
 ]
 DataMode: TypeAlias = Literal["all", "forward", "backward", "input", "output"]
+ForwardKind: TypeAlias = Literal["extend", "decode", "all"]
+RecordedInputs: TypeAlias = Literal["tensor", "hash", "none"]
 
 
 def _index_list(value: object) -> object:
@@ -98,11 +101,45 @@ class LoadSection(_Section):
     dump_after_load: bool | None = None
 
 
-class RolloutSection(_Section):
-    """Ours: which forward passes of the inference engine are recorded; ``min_tokens`` is tokens per forward."""
+class ForwardsSection(_Section):
+    """Ours: which forward passes of an inference server count.
 
-    modes: list[str] = ["extend"]
+    Attributes:
+        modes: extend (prompts, or parts of them), decode (a token per sequence), or all that run the model.
+        min_tokens: extend forwards of fewer tokens do not count; health probes and cache hits have one.
+        max_forwards: how many forwards a process records at most; null for no limit.
+    """
+
+    modes: list[ForwardKind] = Field(default=["extend"], min_length=1)
     min_tokens: int = Field(default=2, ge=1)
+    max_forwards: int | None = Field(default=None, ge=1)
+
+
+class RolloutSection(ForwardsSection):
+    """Ours: what is recorded on the inference side.
+
+    Attributes:
+        inputs: token ids, positions and lengths as a tensor file (inputs.pt), as hashes in meta.json, or not at all.
+        draft: whether the draft models of speculative decoding are recorded too.
+        prefill, decode: what else holds for the prefill and the decode servers of a disaggregated setup.
+    """
+
+    inputs: RecordedInputs = "tensor"
+    draft: bool = False
+    prefill: ForwardsSection = ForwardsSection()
+    decode: ForwardsSection = ForwardsSection()
+
+    def for_role(self, role: PdRole) -> ForwardsSection:
+        """What holds for a server of this role: the keys of its own section, else those of this one.
+
+        A decode server runs no extend forwards, so ``["extend"]`` from here would record nothing there: unless its own
+        section names modes, it then stands for its decode forwards.
+        """
+        own = {"null": ForwardsSection(), "prefill": self.prefill, "decode": self.decode}[role]
+        merged = self.model_dump(include=set(ForwardsSection.model_fields)) | own.model_dump(exclude_unset=True)
+        if role == "decode" and "modes" not in own.model_fields_set and merged["modes"] == ["extend"]:
+            merged["modes"] = ["decode"]
+        return ForwardsSection.model_validate(merged)
 
 
 class Config(_Section):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from probe_patch.config.model import Config, DataMode, RolloutSection
+from probe_patch.config.model import Config, DataMode
 
 _DATA_MODES: Final[tuple[list[DataMode], ...]] = (["all"], ["forward"], [])
 
@@ -30,8 +30,6 @@ def _unsupported(config: Config) -> Iterator[str]:
     if config.enable_dataloader:
         yield _refusal("enable_dataloader", True, '"enable_dataloader": false')
     yield from _unsupported_statistics(config)
-    if config.rollout.modes != RolloutSection().modes:
-        yield _refusal("rollout.modes", config.rollout.modes, '"modes": ["extend"]')
 
 
 def _unsupported_statistics(config: Config) -> Iterator[str]:

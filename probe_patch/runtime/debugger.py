@@ -4,16 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from probe_patch.config import LoadedConfig, Overrides, default_config, load_config
+from probe_patch.config import Overrides
 from probe_patch.runtime.capture.names import Model
-from probe_patch.runtime.destination import check_destination
-from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.occasion import ByHand
 from probe_patch.runtime.ranks import identify
 from probe_patch.runtime.service import Service
-from probe_patch.runtime.settings import DumpSettings
-
-DEFAULT_FOLDER: Final = "probe_patch_dump"
+from probe_patch.runtime.settings import read_settings
 
 _BY_HAND: Final = ByHand()
 
@@ -41,11 +37,7 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Sequence[int | str] | None = None,
     ) -> None:
-        loaded = _load(config_path, Overrides(task, dump_path, level, step))
-        for warning in loaded.warnings:
-            LOGGER.warning("probe-patch: %s: %s", config_path or "config", warning)
-        self.config = DumpSettings(loaded.config)
-        check_destination(self.config.folder())
+        self.config = read_settings(config_path, Overrides(task, dump_path, level, step))
         self.service = Service(self.config)
 
     def start(
@@ -78,12 +70,3 @@ class PrecisionDebugger:
     def step(self) -> None:
         """Go on to the next step."""
         self.service.step()
-
-
-def _load(config_path: str | Path | None, overrides: Overrides) -> LoadedConfig:
-    if config_path is not None:
-        return load_config(Path(config_path), overrides)
-    default = Path.cwd() / DEFAULT_FOLDER
-    if overrides.dump_path is None:
-        LOGGER.warning("probe-patch: no config.json: step 0 is recorded, into %s", default)
-    return default_config(str(default), overrides)

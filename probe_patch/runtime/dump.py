@@ -6,9 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
+from probe_patch.runtime.claims import Claim
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.files import write_atomically
-from probe_patch.runtime.folders import Claim, open_step
+from probe_patch.runtime.folders import open_step
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.meta import Meta
 from probe_patch.runtime.occasion import Occasion

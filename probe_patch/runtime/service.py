@@ -6,8 +6,8 @@ from typing import Final
 
 from probe_patch.runtime.capture.modules import ModuleCapture
 from probe_patch.runtime.capture.names import Model
+from probe_patch.runtime.claims import Claim, claim_folder
 from probe_patch.runtime.dump import Dump
-from probe_patch.runtime.folders import Claim, claim_folder
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.occasion import Occasion
 from probe_patch.runtime.problems import Problems

@@ -101,6 +101,13 @@ def test_ranges_are_inclusive_and_in_any_order(ranges: list[tuple[int, int]]) ->
         (text_of(statistics={"data_mode": "all"}), 'statistics.data_mode must be a list [...], not "all"'),
         (text_of(level="L9"), "c.json: level must be 'L0', 'L1', 'L2', 'mix' or 'debug', not \"L9\""),
         (text_of(rollout={"min_tokens": 0}), "c.json: rollout.min_tokens must be greater than or equal to 1, not 0"),
+        (text_of(rollout={"modes": []}), "c.json: rollout.modes must hold at least one item, not []"),
+        (
+            text_of(rollout={"modes": ["prefill"]}),
+            "c.json: rollout.modes.0 must be 'extend', 'decode' or 'all', not \"prefill\"",
+        ),
+        (text_of(rollout={"inputs": "md5"}), "c.json: rollout.inputs must be 'tensor', 'hash' or 'none', not \"md5\""),
+        (text_of(rollout={"decode": ["decode"]}), 'c.json: rollout.decode must be an object {...}, not ["decode"]'),
     ],
 )
 def test_what_is_malformed_is_named_in_one_line(text: str, sentence: str) -> None:
@@ -129,7 +136,6 @@ def test_what_is_malformed_is_named_in_one_line(text: str, sentence: str) -> Non
         ({"statistics": {"summary_mode": ["max"]}}, 'statistics.summary_mode is ["max"]', '"statistics"'),
         ({"statistics": {"slice": [{"dim": 0}]}}, 'statistics.slice is [{"dim": 0}]', 'write "slice": []'),
         ({"statistics": {"request_id": "r"}}, 'statistics.request_id is "r"', "write no request_id"),
-        ({"rollout": {"modes": ["decode"]}}, 'rollout.modes is ["decode"]', '"modes": ["extend"]'),
     ],
 )
 def test_what_does_not_exist_yet_is_refused_with_what_to_write(keys: dict[str, object], key: str, instead: str) -> None:

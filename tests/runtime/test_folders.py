@@ -1,5 +1,6 @@
 """No two live processes write one folder."""
 
+import errno
 import logging
 import os
 import socket
@@ -10,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from probe_patch.runtime.claims import claim_folder
 from probe_patch.runtime.files import write_atomically
-from probe_patch.runtime.folders import claim_folder, open_step
+from probe_patch.runtime.folders import open_step
+from probe_patch.runtime.free_ranks import claim_free_rank
 
 HOLD = """
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from probe_patch.runtime.folders import claim_folder
+from probe_patch.runtime.claims import claim_folder
 claim = claim_folder(Path(sys.argv[1]), "rank0")
 print(claim.name, flush=True)
 sys.stdin.read()
@@ -79,7 +82,7 @@ def test_a_dropped_claim_can_be_taken_by_another_process(tmp_path: Path) -> None
 CLAIM_AND_FORK = """
 import os, sys
 from pathlib import Path
-from probe_patch.runtime.folders import claim_folder
+from probe_patch.runtime.claims import claim_folder
 claim = claim_folder(Path(sys.argv[1]), "rank0")
 child = os.fork()
 if child == 0:
@@ -101,7 +104,7 @@ def test_a_forked_child_that_outlives_the_process_does_not_hold_its_name(tmp_pat
 CHILD_CLAIMS = """
 import os, sys
 from pathlib import Path
-from probe_patch.runtime.folders import claim_folder
+from probe_patch.runtime.claims import claim_folder
 claim = claim_folder(Path(sys.argv[1]), "rank0")
 child = os.fork()
 if child == 0:
@@ -132,3 +135,35 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         write_atomically(path, until_the_disk_is_full())
     assert path.read_text() == "one"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_free_rank_is_one_that_nobody_alive_has(tmp_path: Path) -> None:
+    with holder(tmp_path) as other:
+        assert name_held_by(other) == "rank0"
+        held = [claim_free_rank(tmp_path, first, 2) for first in (0, 1, 0)]
+        assert [claim.rank for claim in held] == [2, 1, 4]
+        other.communicate()
+    assert claim_free_rank(tmp_path, 0, 2).rank == 0
+
+
+def test_without_locks_a_rank_is_still_one_processs_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", no_locks)
+    (tmp_path / ".rank0.taken").touch()  # by a process on another node
+    claim = claim_free_rank(tmp_path, 0, 1)
+    assert claim.rank == 1
+    assert "cannot be locked (No locks available)" in caplog.text
+    del claim
+    assert claim_free_rank(tmp_path, 0, 1).rank == 1
+
+
+def test_a_rank_that_another_node_took_is_no_longer_ours(tmp_path: Path) -> None:
+    claim = claim_free_rank(tmp_path, 0, 1)
+    assert claim.is_ours()
+    (tmp_path / ".rank0.owner").write_text('{"host": "another"}')
+    assert not claim.is_ours()
+    assert claim_free_rank(tmp_path, 0, 1).rank == 1

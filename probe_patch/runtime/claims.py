@@ -1,0 +1,131 @@
+"""Which process may write which folder: one live process per folder name below a dump path."""
+
+import fcntl
+import os
+import socket
+import threading
+import weakref
+from pathlib import Path
+from typing import Final
+
+from probe_patch.runtime.log import LOGGER
+
+
+class Claim:
+    """This process's right to one folder name below a dump path, in every step.
+
+    It is a lock on ``{dump_path}/.{name}.lock``, which the system gives back when the process ends, however it ends.
+    It covers the whole dump path, not one step: two processes that take turns would overwrite each other as well.
+    """
+
+    def __init__(self, dump_path: Path, name: str, descriptor: int) -> None:
+        self.dump_path = dump_path
+        self.name = name
+        weakref.finalize(self, os.close, descriptor)
+
+
+# POSIX gives a process's lock on a file back when it closes any descriptor of that file, so each lock file may be
+# open only once in a process: whoever asks for the same name again shares the claim.
+_claims: weakref.WeakValueDictionary[tuple[int, Path, str], Claim] = weakref.WeakValueDictionary()
+_claiming: Final = threading.Lock()
+
+
+def claim_folder(dump_path: Path, name: str) -> Claim:
+    """Claim ``name`` below ``dump_path`` (made if need be), or a name of this process's own if another has it.
+
+    Raises:
+        OSError: the folder cannot be made or written.
+    """
+    dump_path.mkdir(parents=True, exist_ok=True)
+    # A forked child has its parent's claims in memory, but not its locks.
+    key = (os.getpid(), dump_path.resolve(), name)
+    with _claiming:
+        claim = _claims.get(key)
+        if claim is None:
+            claim = _claims[key] = _new_claim(dump_path, name)
+    return claim
+
+
+def claim_if_free(dump_path: Path, name: str) -> Claim | None:
+    """Claim ``name`` below ``dump_path``, which is there, unless somebody alive has it, be it this process.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    key = (os.getpid(), dump_path.resolve(), name)
+    with _claiming:
+        claim = None if key in _claims else _free_claim(dump_path, name)
+        if claim is not None:
+            _claims[key] = claim
+    return claim
+
+
+def _new_claim(dump_path: Path, name: str) -> Claim:
+    try:
+        descriptor = _lock(dump_path / f".{name}.lock")
+    except _CannotLock as error:
+        # Ranks of torch.distributed do not repeat; a dump without a lock is better than none.
+        LOGGER.warning("probe-patch: %s", str(error))
+        return Claim(dump_path, name, error.descriptor)
+    if descriptor is not None:
+        return Claim(dump_path, name, descriptor)
+    own = f"{name}_{socket.gethostname()}_{os.getpid()}"
+    LOGGER.warning("probe-patch: another running process writes %s in %s; this one writes %s", name, dump_path, own)
+    descriptor = _lock(dump_path / f".{own}.lock")
+    if descriptor is None:
+        raise FileExistsError(f"{dump_path / own} is being written by another process")
+    return Claim(dump_path, own, descriptor)
+
+
+def _free_claim(dump_path: Path, name: str) -> Claim | None:
+    try:
+        descriptor = _lock(dump_path / f".{name}.lock")
+    except _CannotLock as error:
+        os.close(error.descriptor)
+        claim = _claim_by_file(dump_path, name)
+        if claim is not None:
+            LOGGER.warning(
+                "probe-patch: %s, so .%s.taken stands for the lock while this process runs", str(error), name
+            )
+        return claim
+    return None if descriptor is None else Claim(dump_path, name, descriptor)
+
+
+def _claim_by_file(dump_path: Path, name: str) -> Claim | None:
+    """Where there are no locks: a file that only one process can have made. After a kill it stays, as a block."""
+    path = dump_path / f".{name}.taken"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        return None
+    claim = Claim(dump_path, name, descriptor)
+    weakref.finalize(claim, _remove_if_ours, path, os.getpid())
+    return claim
+
+
+def _remove_if_ours(path: Path, pid: int) -> None:
+    """A forked child goes through its parent's finalizers too."""
+    if os.getpid() == pid:
+        path.unlink(missing_ok=True)
+
+
+class _CannotLock(OSError):
+    """The file system has no locks; ``descriptor`` is the open file."""
+
+    def __init__(self, path: Path, error: OSError, descriptor: int) -> None:
+        super().__init__(f"{path} cannot be locked ({error.strerror})")
+        self.descriptor = descriptor
+
+
+def _lock(path: Path) -> int | None:
+    """The open, locked file; None where another process has the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        # Unlike flock's, this lock is not inherited by forked children, which may outlive us.
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        os.close(descriptor)
+        return None
+    except OSError as error:
+        raise _CannotLock(path, error, descriptor) from error
+    return descriptor

@@ -1,0 +1,142 @@
+"""One model runner and what is recorded of it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from probe_patch.dump_format import rollout_folder
+from probe_patch.launch.startup import partial_dump_warnings
+from probe_patch.runtime.free_ranks import claim_free_rank
+from probe_patch.runtime.log import LOGGER
+from probe_patch.runtime.ranks import Identity
+from probe_patch.runtime.service import Service
+from probe_patch.runtime.settings import DumpSettings, read_settings
+from probe_patch.runtime.sglang.batch import copy_inputs, mode_of, token_count
+from probe_patch.runtime.sglang.engine import Engine, engine_of, state_of
+from probe_patch.runtime.sglang.forward import RecordedForward
+from probe_patch.runtime.sglang.selection import Selection
+from probe_patch.runtime.sglang.tally import PATIENCE, Tally
+
+
+def watch_for(runner: object, arguments: Mapping[str, object], config_path: Path | None) -> "Watch | None":
+    """What records a runner whose ``__init__`` has returned; None for a draft model nobody asked for.
+
+    Args:
+        runner: the ``ModelRunner``.
+        arguments: what its ``__init__`` was given, by parameter.
+        config_path: a config.json, or None.
+
+    Raises:
+        ConfigError: the config cannot be read or served, or its dump path cannot be written.
+        OSError: the rank's folder cannot be claimed.
+    """
+    settings = read_settings(config_path)
+    engine = engine_of(runner, arguments)
+    if engine.is_draft and not settings.rollout.draft:
+        return None
+    return Watch(settings, engine, getattr(runner, "server_args", None))
+
+
+class Watch:
+    """The forwards of one runner. Only its making raises: OSError, where the rank's folder cannot be claimed."""
+
+    def __init__(self, settings: DumpSettings, engine: Engine, server_args: object) -> None:
+        self.service = Service(settings)
+        self.tally = Tally()
+        self._settings = settings
+        self._engine = engine
+        self._selection = Selection.of(settings.rollout.for_role(engine.role))
+        self._folder = settings.folder() / rollout_folder(engine.role, engine.is_draft)
+        self._claim = claim_free_rank(self._folder, engine.rank, engine.size)
+        self._identity = Identity(self._claim.rank, None, engine.places)
+        self._running = False
+        self._has_spoken = False
+        self._pid = os.getpid()
+        if self._is_selected():
+            self._introduce(server_args)
+
+    def _is_selected(self) -> bool:
+        return self._settings.selects_rank(self._claim.rank)
+
+    def begin(self, runner: Any, batch: object, further: Sequence[object]) -> bool:
+        """Record this forward if it counts and is asked for. Whether it is recorded; if so, ``end`` must follow."""
+        if self._running:
+            return False
+        try:
+            self._running = self._start_if_asked(runner, batch, further)
+        except Exception as error:
+            self.service.note("starting", error)
+        return self._running
+
+    def end(self, ended_by: BaseException | None) -> None:
+        """The forward is over, however it ended."""
+        self._running = False
+        self.service.stop(ended_by)
+        self.service.step()
+
+    def _start_if_asked(self, runner: Any, batch: object, further: Sequence[object]) -> bool:
+        mode, tokens = mode_of(batch, further), token_count(batch)
+        reason = self._selection.reason_to_skip(mode, tokens)
+        if reason is not None:
+            self.tally.skipped[reason] += 1
+            if self.tally.skipped.total() == PATIENCE:
+                self.say_if_nothing_recorded()
+            return False
+        limit = self._selection.max_forwards
+        self.tally.counted += 1
+        if (limit is not None and self.tally.recorded >= limit) or not self.service.selects_this_step(self._identity):
+            self.service.step()
+            return False
+        self._keep_a_rank_of_its_own()
+        self.tally.recorded += 1
+        occasion = RecordedForward(
+            mode=mode,
+            tokens=tokens,
+            state=partial(state_of, runner),
+            inputs=copy_inputs(batch),
+            record_inputs=self._settings.rollout.inputs,
+            engine=self._engine,
+            skipped=dict(self.tally.skipped),
+            last=limit is not None and self.tally.recorded == limit,
+        )
+        self.service.start(runner.model, self._identity, self._folder, occasion)
+        if occasion.last:
+            LOGGER.warning("probe-patch: max_forwards is %d, so this forward is the last one recorded", limit)
+        return True
+
+    def _keep_a_rank_of_its_own(self) -> None:
+        """On some network file systems two nodes get the same lock; then the later one keeps the rank."""
+        if not self._claim.is_ours():
+            lost = self._claim.rank
+            self._claim = claim_free_rank(self._folder, self._engine.rank, self._engine.size)
+            self._identity = Identity(self._claim.rank, None, self._engine.places)
+            LOGGER.warning(
+                "probe-patch: a process elsewhere took rank %d of %s, whose locks do not reach every node; this one is "
+                "rank %d from now on",
+                lost,
+                self._folder,
+                self._claim.rank,
+            )
+
+    def say_if_nothing_recorded(self) -> None:
+        """Once: why this process, of which a forked child is none, has recorded nothing yet."""
+        if not (self.tally.recorded or self._has_spoken) and self._is_selected() and os.getpid() == self._pid:
+            self._has_spoken = True
+            LOGGER.warning(
+                "probe-patch: nothing is recorded yet as rank %s of %s: %s",
+                self._identity.rank,
+                self._folder,
+                self.tally.why_nothing(self._selection),
+            )
+
+    def _introduce(self, server_args: object) -> None:
+        LOGGER.info(
+            "probe-patch: DUMP_ON is on: %s forwards are recorded into %s as rank %s",
+            " and ".join(sorted(self._selection.modes)),
+            self._folder,
+            self._identity.rank,
+        )
+        for sentence in partial_dump_warnings(server_args, self._selection.modes, self._settings.level):
+            LOGGER.warning("probe-patch: %s", sentence)
