@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from probe_patch.patcher.verbs import Result
+from probe_patch.patcher.result import Result
 
 _NEEDS_QUOTES = re.compile(rb'[\x00-\x1f\x7f"\\]')
 

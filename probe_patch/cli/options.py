@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 trees_argument = click.argument("trees", metavar="[TREE]...", nargs=-1, type=click.Path(path_type=Path))
 
 python_option = click.option(
-    "--python", metavar="EXE", help="Ask this interpreter, instead of this one, which slime it would import."
+    "--python", metavar="EXE", help="Ask this interpreter, instead of this one, which slime and SGLang it would import."
 )
 
 
@@ -26,7 +26,7 @@ phases_option = click.option(
     "--phases",
     metavar="LIST",
     callback=_phases,
-    help=f"Which phases to dump: any of {','.join(ALL_PHASES)} (the default is all of them).",
+    help=f"Which of slime's phases to dump: any of {','.join(ALL_PHASES)} (all, where not given).",
 )
 
 

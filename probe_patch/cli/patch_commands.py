@@ -15,7 +15,8 @@ from probe_patch.errors import WrongUsage
 from probe_patch.patcher import verbs
 from probe_patch.patcher.discovery import find_targets
 from probe_patch.patcher.request import ALL_PHASES, Request
-from probe_patch.patcher.verbs import Expectation, Result
+from probe_patch.patcher.result import Result
+from probe_patch.patcher.verbs import Expectation
 
 
 @click.command()
@@ -38,11 +39,12 @@ def apply(
     python: str | None,
     output: str,
 ) -> None:
-    """Patch slime's actor, so that DUMP_ON=1 dumps the chosen phases.
+    """Patch slime's actor and SGLang's ModelRunner, so that DUMP_ON=1 dumps what they run.
 
     TREE is a checkout, a site-packages folder, a package folder or the file itself; without one: the current
-    directory's slime, and the one that this Python (or --python) would import. A second apply changes nothing;
-    other phases replace the ones before. Every file is patched, or none.
+    directory's slime and SGLang, and those that this Python (or --python) would import. A second apply changes
+    nothing; other phases replace the ones before. Every file is patched, or none. SGLang 0.5.11 and later dumps
+    by itself and is left as it is.
     """
     targets = find_targets(trees, python)
     request = Request(phases or ALL_PHASES, _checked_config(config))
@@ -87,7 +89,7 @@ def check(
 @python_option
 @format_option(FORMATS)
 def status(trees: tuple[Path, ...], python: str | None, output: str) -> None:
-    """Show what is there: unpatched or patched, by which version, for which phases."""
+    """Show what is there: unpatched or patched, by which version, for which phases or side."""
     _finish("status", verbs.status(find_targets(trees, python)), output, diff=False)
 
 

@@ -9,7 +9,7 @@ import click
 from probe_patch import __version__
 from probe_patch.cli.errors import say_error, say_note
 from probe_patch.cli.output import echo
-from probe_patch.patcher.verbs import Result, State
+from probe_patch.patcher.result import Result, State
 
 FORMATS = ("text", "json")
 CHECK_FORMATS = ("text", "json", "sarif", "github")
@@ -18,6 +18,7 @@ _STATE_TEXT = {
     State.UNPATCHED: "unpatched",
     State.PATCHED: "patched",
     State.OUTDATED: "patched otherwise than expected",
+    State.NATIVE: "carries its own hook; needs no patch",
     State.REFUSED: "refused",
 }
 
@@ -65,13 +66,15 @@ def _print_text(report: Report) -> None:
 
 def _outcome(report: Report, result: Result) -> str:
     words = [_STATE_TEXT[result.state]]
+    if result.state is State.NATIVE:
+        return words[0]
     if report.verb in ("apply", "revert"):
         if not result.changed:
             words = [f"already {words[0]}"]
         elif report.verb == "revert":
             words = ["reverted"]
     if result.request is not None and result.state is not State.UNPATCHED:
-        words.append(f"for {', '.join(result.request.phases)}")
+        words.append(f"for {', '.join(result.request.phases) or result.side}")
         if report.verb in ("status", "check"):
             words.append(f"by probe-patch {result.request.version}")
         if result.request.config:
@@ -96,6 +99,7 @@ def _as_json(result: Result, written: bool) -> dict[str, object]:
     return {
         "path": str(result.target.path),
         "shown": result.target.shown,
+        "side": result.side,
         "state": result.state.value,
         "changed": result.changed and written,
         "would_change": result.changed,

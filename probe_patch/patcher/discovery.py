@@ -4,28 +4,21 @@ A tree may be a checkout, a site-packages folder, a package folder or the file i
 directory and whatever the chosen interpreter would import.
 """
 
-import contextlib
-import importlib.util
-import json
 import os
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
 
 from probe_patch.errors import Refused, SystemFailed, WrongUsage
+from probe_patch.patcher.interpreter import importable
+from probe_patch.patcher.targets.places import Places
+from probe_patch.patcher.targets.sglang.places import SGLANG_PLACES
+from probe_patch.patcher.targets.slime.places import SLIME_PLACES
 
-PACKAGES = ("slime", "miles")
-ACTOR = PurePosixPath("backends/megatron_utils/actor.py")
-_FSDP_ACTOR = PurePosixPath("backends/fsdp_utils/actor.py")
-_EARLY_ACTOR = PurePosixPath("ray/ppo_actor.py")
-
-_FIND_PACKAGES = (
-    "import importlib.util, json, sys; "
-    "specs = [importlib.util.find_spec(name) for name in sys.argv[1:]]; "
-    "print(); "  # an interpreter may have printed half a line before
-    "print(json.dumps([p for s in specs if s and s.submodule_search_locations for p in s.submodule_search_locations]))"
-)
+_ALL_PLACES: Final[tuple[Places, ...]] = (SLIME_PLACES, SGLANG_PLACES)
+_PACKAGES: Final = tuple(package for places in _ALL_PLACES for package in places.packages)
+_NAME_IT: Final = "name a checkout of slime or SGLang, a package folder or the file itself"
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ def find_targets(trees: Sequence[Path], python: str | None = None) -> tuple[Targ
         Refused: a tree holds nothing that can be patched, or only versions that are not supported.
     """
     if trees and python is not None:
-        raise WrongUsage("--python finds slime where no TREE is named; leave one of them out")
+        raise WrongUsage("--python finds slime and SGLang where no TREE is named; leave one of them out")
     try:
         found = [target for tree in trees for target in _in_tree(tree)] if trees else _in_reach(python)
     except OSError as error:
@@ -67,19 +60,13 @@ def find_targets(trees: Sequence[Path], python: str | None = None) -> tuple[Targ
 
 def _in_reach(python: str | None) -> list[Target]:
     """What there is without a tree named: the current directory's, and the interpreter's."""
-    here, packages = Path(), _importable(python)
-    found = [*_anywhere_in(here), *(target for package in packages for target in _in_package(package))]
-    if not found:
-        unsupported = [refusal for tree in (here, *packages) if (refusal := _unsupported_in(tree)) is not None]
-        raise (
-            unsupported[0]
-            if unsupported
-            else Refused(
-                f"no slime or miles in {Path.cwd()}, and {python or 'this Python'} imports none: "
-                "name the checkout, site-packages or actor.py, or the interpreter with --python"
-            )
-        )
-    return found
+    packages = importable(_PACKAGES, python)
+    imported = [path for package in packages for places in _ALL_PLACES for path in places.find_in_package(package)]
+    nothing = Refused(
+        f"no {_one_of(_PACKAGES)} in {Path.cwd()}, and {python or 'this Python'} imports none: "
+        "name the checkout, site-packages or the file to patch, or the interpreter with --python"
+    )
+    return _targets([*_files_of(Path()), *imported], [Path(), *packages], nothing)
 
 
 def _in_tree(tree: Path) -> list[Target]:
@@ -87,104 +74,40 @@ def _in_tree(tree: Path) -> list[Target]:
         raise SystemFailed(f"{tree}: no such file or folder; check the path")
     if tree.is_file():
         if tree.suffix != ".py":
-            raise Refused(f"{tree}: not a Python file; name slime's checkout or its {ACTOR}")
-        return [_target(tree, ())]
+            raise Refused(f"{tree}: not a Python file; {_NAME_IT}")
+        return [_target(tree)]
     if not tree.is_dir():
-        raise Refused(f"{tree}: neither a file nor a folder; name slime's checkout or its {ACTOR}")
+        raise Refused(f"{tree}: neither a file nor a folder; {_NAME_IT}")
     if not os.access(tree, os.R_OK | os.X_OK):
         raise SystemFailed(f"{tree}: cannot be read (permission denied)")
-    found = _anywhere_in(tree)
+    files = [f"{package}/{places.files[0]}" for places in _ALL_PLACES for package in places.packages]
+    return _targets(_files_of(tree), [tree], Refused(f"{tree}: holds no {_one_of(files)}; {_NAME_IT}"))
+
+
+def _files_of(tree: Path) -> list[Path]:
+    return [path for places in _ALL_PLACES for path in places.find(tree)]
+
+
+def _targets(paths: Sequence[Path], folders: Sequence[Path], nothing: Refused) -> list[Target]:
+    """What to patch. What else ``folders`` hold that cannot be patched is noted, and refused where there is no more."""
+    found = [_target(path) for path in paths]
+    unsupported = [reason for folder in folders for places in _ALL_PLACES for reason in places.unsupported(folder)]
     if not found:
-        raise _unsupported_in(tree) or Refused(
-            f"{tree}: holds no slime/{ACTOR} and no miles/{ACTOR}; "
-            "name slime's checkout, its package folder or the file itself"
-        )
-    return found
+        raise Refused(unsupported[0]) if unsupported else nothing
+    notes = (*found[0].notes, *(f"is not patched together with {reason}" for reason in unsupported))
+    return [replace(found[0], notes=notes), *found[1:]]
 
 
-def _anywhere_in(folder: Path) -> list[Target]:
-    return [*_in_folder(folder), *_in_package(folder)] or list(_inside_package(folder))
+def _one_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _in_folder(folder: Path) -> Iterator[Target]:
-    """Packages that stand in a checkout or a site-packages folder."""
-    for root in (folder, folder / "src"):
-        for package in PACKAGES:
-            yield from _in_package(root / package)
-
-
-def _in_package(package: Path) -> Iterator[Target]:
-    actor = package / ACTOR
-    if actor.is_file():
-        has_fsdp = (package / _FSDP_ACTOR).is_file()
-        yield _target(actor, ("the FSDP backend beside it is not patched: its runs do not dump",) if has_fsdp else ())
-
-
-def _inside_package(folder: Path) -> Iterator[Target]:
-    """A folder somewhere on the way from the package to the file: ``backends`` or ``megatron_utils``."""
-    parts = ACTOR.parts
-    for depth in range(1, len(parts)):
-        if folder.resolve().name == parts[depth - 1] and (actor := folder.joinpath(*parts[depth:])).is_file():
-            yield _target(actor, ())
-
-
-def _unsupported_in(tree: Path) -> Refused | None:
-    """Why a slime that is there has nothing to patch."""
-    for package in [tree, *(root / name for root in (tree, tree / "src") for name in PACKAGES)]:
-        if (package / _EARLY_ACTOR).is_file():
-            return Refused(
-                f"{package / _EARLY_ACTOR}: this is slime from before 2025-07-18, which probe-patch does not know; "
-                "use slime v0.1.0 or later"
-            )
-        if (package / _FSDP_ACTOR).is_file():
-            return Refused(
-                f"{package / _FSDP_ACTOR}: this slime has only the FSDP backend; probe-patch patches the Megatron one "
-                f"({ACTOR})"
-            )
-    return None
-
-
-def _importable(python: str | None) -> list[Path]:
-    """The package folders that an interpreter would import."""
-    if python is None:
-        specs = [importlib.util.find_spec(name) for name in PACKAGES]
-        return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
-    command = [python, "-c", _FIND_PACKAGES, *PACKAGES]
-    try:
-        answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=60, check=True
-        )
-    except subprocess.TimeoutExpired:
-        raise _no_answer(python, "it did not answer within a minute") from None
-    except subprocess.CalledProcessError as error:
-        raise _no_answer(python, (error.stderr.strip() or str(error)).splitlines()[-1]) from None
-    except OSError as error:
-        raise _no_answer(python, error.strerror or str(error)) from None
-    folders = _last_list(answer.stdout)
-    if folders is None:
-        raise _no_answer(python, "it printed no list of folders; is it a Python interpreter?")
-    return [Path(folder) for folder in folders]
-
-
-def _last_list(printed: str) -> list[str] | None:
-    """The last line that is a list of strings: interpreters may print around it as they start and end."""
-    for line in reversed(printed.splitlines()):
-        with contextlib.suppress(ValueError):
-            answer = json.loads(line)
-            if isinstance(answer, list) and all(isinstance(item, str) for item in answer):
-                return answer
-    return None
-
-
-def _no_answer(python: str, reason: str) -> WrongUsage:
-    return WrongUsage(f"--python {python}: cannot be asked what it imports ({reason})")
-
-
-def _target(path: Path, notes: tuple[str, ...]) -> Target:
+def _target(path: Path) -> Target:
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise SystemFailed(f"{path}: cannot be resolved ({error})") from None
+    notes = tuple(note for places in _ALL_PLACES for note in places.notes(path))
     if path.is_symlink():
         notes = (*notes, f"is a symbolic link; the file patched is {real}")
     return Target(real, str(path), notes)

@@ -15,7 +15,7 @@ class Request:
     """Which phases to dump, and the config.json to use when the environment names none.
 
     Attributes:
-        phases: in the order in which slime runs them.
+        phases: in the order in which slime runs them; none where they mean nothing, as for SGLang.
         config: an absolute path, or None.
         version: the version of probe-patch that writes (or wrote) the blocks.
     """
@@ -25,17 +25,19 @@ class Request:
     version: str = __version__
 
     def detail(self) -> tuple[tuple[str, object], ...]:
-        return (("version", self.version), ("phases", ",".join(self.phases)), ("config", self.config))
+        """What an opening marker says of it, as ``from_detail`` reads it."""
+        phases = (("phases", ",".join(self.phases)),) if self.phases else ()
+        return (("version", self.version), *phases, ("config", self.config))
 
     @classmethod
     def from_detail(cls, detail: str | None) -> "Request | None":
         """The request written in an opening marker; None where it cannot be read."""
         try:
             values = json.loads(detail or "")
-            version, phases, config = values["version"], values["phases"], values["config"]
+            version, config = values["version"], values["config"]
             if not isinstance(version, str) or not isinstance(config, str | None):
                 return None
-            return cls(parse_phases(phases), config, version)
+            return cls(parse_phases(values["phases"]) if "phases" in values else (), config, version)
         except (ValueError, KeyError, TypeError, AttributeError, WrongUsage):
             return None
 

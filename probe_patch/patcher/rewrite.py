@@ -9,8 +9,10 @@ For every source ``x`` that is not refused, with any request:
 ``apply`` checks the first itself, each time, before it returns; the others follow from it.
 """
 
+import ast
 from dataclasses import dataclass
 
+from probe_patch.config import Side
 from probe_patch.errors import Refused
 from probe_patch.patcher.comments import comment_lines
 from probe_patch.patcher.encoding import encoding_of, split_bom
@@ -18,50 +20,62 @@ from probe_patch.patcher.insertion import insert
 from probe_patch.patcher.markers import PRELUDE, Block, DamagedMarkers, find_blocks, strip_blocks
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.syntax import compile_source, parse
-from probe_patch.patcher.targets.slime.anchors import find_anchors
-from probe_patch.patcher.targets.slime.insertions import slime_insertions
-from probe_patch.patcher.targets.slime.notes import slime_notes
-from probe_patch.patcher.targets.slime.readback import read_back
-from probe_patch.patcher.targets.slime.refusals import refuse_what_is_not_ours
+from probe_patch.patcher.targets.choice import kind_of
+from probe_patch.patcher.targets.kind import Kind, NeedsNoPatch
 
 
 @dataclass(frozen=True)
 class Applied:
-    """A patched source, and what its user should know of it."""
+    """A patched source.
+
+    Attributes:
+        source: its bytes.
+        side: the side of a run that it belongs to.
+        request: what it is patched for: what was asked for, without what means nothing to this kind of file.
+        notes: what its user should know of it.
+    """
 
     source: bytes
+    side: Side
+    request: Request
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the markers of a file say.
+    """What a file is.
 
     Attributes:
-        patched: whether there are any.
+        side: the side of a run that it belongs to.
+        patched: whether it has markers of ours.
         request: what they say it was patched with; None where they do not say it in a way that can be read.
+        needs_no_patch: the refusal of an unpatched file that dumps without a patch; None for all others.
     """
 
+    side: Side
     patched: bool
     request: Request | None
+    needs_no_patch: NeedsNoPatch | None = None
 
 
 def apply(source: bytes, request: Request, where: str) -> Applied:
     """``source`` patched for ``request``, whatever it was patched for before.
 
     Raises:
+        NeedsNoPatch: what the file belongs to dumps without a patch.
         Refused: the sentence says why this file cannot be patched.
     """
     original = strip(source, where)
     parsed = parse(original, where)
-    refuse_what_is_not_ours(parsed.tree, where)
-    anchors = find_anchors(parsed, request.phases)
-    code = insert(parsed.code, slime_insertions(parsed, anchors, request))
-    patched = parsed.bom + code
-    read_back(compile_source(patched, where), request.phases, where)
+    kind = kind_of(parsed.tree, where)
+    effective = kind.effective(request)
+    kind.refuse(parsed.tree, where)
+    plan = kind.plan(parsed, effective)
+    patched = parsed.bom + insert(parsed.code, plan.insertions)
+    kind.read_back(compile_source(patched, where), effective, where)
     if strip(patched, where) != original:
         raise Refused(f"{where}: it would not come back byte for byte, so nothing is written; please report this file")
-    return Applied(patched, slime_notes(parsed, anchors))
+    return Applied(patched, kind.side, effective, plan.notes)
 
 
 def strip(source: bytes, where: str) -> bytes:
@@ -77,14 +91,38 @@ def strip(source: bytes, where: str) -> bytes:
 
 
 def inspect(source: bytes, where: str) -> Found:
-    """What the markers of ``source`` say.
+    """What ``source`` is, as far as its markers and its kind tell; it need not parse.
 
     Raises:
-        DamagedMarkers: they do not pair up.
+        DamagedMarkers: the markers do not pair up.
     """
     blocks = find_blocks(split_bom(source)[1], where)
+    tree = _tree_of(source, where)
+    kind = kind_of(tree, where)
+    if not blocks:
+        return Found(kind.side, False, None, None if tree is None else _no_need(kind, tree, where))
     prelude = next((block for block in blocks if block.name == PRELUDE), None)
-    return Found(bool(blocks), None if prelude is None else Request.from_detail(prelude.detail))
+    request = None if prelude is None else Request.from_detail(prelude.detail)
+    # A marker that says what its kind of file does not write was changed by hand.
+    readable = request is not None and kind.effective(request) == request
+    return Found(kind.side, True, request if readable else None)
+
+
+def _tree_of(source: bytes, where: str) -> ast.Module | None:
+    try:
+        return compile_source(source, where)
+    except Refused:
+        return None
+
+
+def _no_need(kind: Kind, tree: ast.Module, where: str) -> NeedsNoPatch | None:
+    try:
+        kind.refuse(tree, where)
+    except NeedsNoPatch as needs_no_patch:
+        return needs_no_patch
+    except Refused:
+        pass
+    return None
 
 
 def _refuse_quoted_markers(code: bytes, encoding: str, blocks: tuple[Block, ...], where: str) -> None:

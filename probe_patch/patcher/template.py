@@ -1,18 +1,36 @@
 """The code that gets inserted, read from ``templates/`` and filled in.
 
 A template is Python with ``__NAME__`` where a value goes. Values are written with ``ascii()``, so whatever a path or
-a phase holds (quotes, newlines, surrogates) stays inside its literal; a template never holds more than these literals
-and plain text.
+a phase holds (quotes, newlines, surrogates) stays inside its literal; an ``Identifier`` goes in bare, and can be
+nothing else. A template never holds more than these and plain text.
 """
 
+import keyword
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
 from probe_patch.resources import data_folder
 
-Value: TypeAlias = str | tuple[str, ...] | None
+
+@dataclass(frozen=True)
+class Identifier:
+    """A Python name in ASCII.
+
+    Raises:
+        ValueError: it is none.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if not (self.name.isascii() and self.name.isidentifier()) or keyword.iskeyword(self.name):
+            raise ValueError(f"{self.name!r} is no Python name")
+
+
+Value: TypeAlias = str | tuple[str, ...] | Identifier | None
 
 _PLACE = re.compile(r"\b__([A-Z]+)__\b")
 
@@ -31,4 +49,8 @@ def render(name: str, values: Mapping[str, Value]) -> str:
     lines = _read(name).splitlines()
     while lines and lines[0].startswith("#:"):
         del lines[0]
-    return _PLACE.sub(lambda place: ascii(values[place[1]]), "\n".join(lines).strip("\n"))
+    return _PLACE.sub(lambda place: _written(values[place[1]]), "\n".join(lines).strip("\n"))
+
+
+def _written(value: Value) -> str:
+    return value.name if isinstance(value, Identifier) else ascii(value)

@@ -3,25 +3,18 @@
 import enum
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from probe_patch import __version__
 from probe_patch.dump_format import Phase
-from probe_patch.errors import ProbePatchError
+from probe_patch.errors import ProbePatchError, Refused
 from probe_patch.patcher import rewrite, transaction
 from probe_patch.patcher.discovery import Target
 from probe_patch.patcher.markers import split_lines
 from probe_patch.patcher.request import Request
+from probe_patch.patcher.result import Result, State
+from probe_patch.patcher.targets.kind import NeedsNoPatch
 from probe_patch.patcher.transaction import Change, Snapshot
-
-
-class State(enum.Enum):
-    """What a file is, as far as probe-patch is concerned."""
-
-    UNPATCHED = "unpatched"
-    PATCHED = "patched"
-    OUTDATED = "outdated"
-    REFUSED = "refused"
 
 
 class Expectation(enum.Enum):
@@ -32,35 +25,6 @@ class Expectation(enum.Enum):
     CAN_APPLY = "can-apply"
 
 
-@dataclass(frozen=True)
-class Result:
-    """What became of one file, or would.
-
-    Attributes:
-        target: the file.
-        state: what it is after the verb.
-        before: how it was read; None where it could not be.
-        after: what it is to hold.
-        request: what it is patched for, where that is known.
-        as_expected: False where ``check`` found something else than it was to find.
-        notes: what the user should know, one sentence each.
-        error: why it was refused, or what failed.
-    """
-
-    target: Target
-    state: State
-    before: Snapshot | None = None
-    after: bytes = b""
-    request: Request | None = None
-    as_expected: bool = True
-    notes: tuple[str, ...] = ()
-    error: ProbePatchError | None = None
-
-    @property
-    def changed(self) -> bool:
-        return self.before is not None and self.before.content != self.after
-
-
 # More foreign lines than this are rather a formatter's work than an edit.
 _FEW = 3
 
@@ -69,6 +33,8 @@ Verb = Callable[[Target, Snapshot], Result]
 
 def apply(targets: Sequence[Target], request: Request, dry_run: bool) -> list[Result]:
     """Patch every target, or none of them where one is refused (its result says why).
+
+    A target that needs no patch is passed over, and refused where there is no other.
 
     Raises:
         SystemFailed: the files could not be written; all are as before.
@@ -86,12 +52,16 @@ def revert(targets: Sequence[Target], dry_run: bool) -> list[Result]:
 
 
 def check(targets: Sequence[Target], expectation: Expectation, phases: tuple[Phase, ...] | None) -> list[Result]:
-    """Compare every target with what it should be; nothing is written."""
-    if expectation is Expectation.PATCHED:
-        return [_guarded(target, lambda target, before: _checked(target, before, phases)) for target in targets]
+    """Compare every target with what it should be; nothing is written.
+
+    A target that needs no patch is as it should be; where there is no other, it is refused as ``apply`` would.
+    """
     if expectation is Expectation.CLEAN:
         return [_guarded(target, _checked_clean) for target in targets]
-    return [_guarded(target, lambda target, before: _checked_can_apply(target, before, phases)) for target in targets]
+    verb = _checked if expectation is Expectation.PATCHED else _checked_can_apply
+    return _something_to_patch(
+        [_guarded(target, lambda target, before: verb(target, before, phases)) for target in targets]
+    )
 
 
 def status(targets: Sequence[Target]) -> list[Result]:
@@ -101,9 +71,9 @@ def status(targets: Sequence[Target]) -> list[Result]:
 
 def _rewrite_all(targets: Sequence[Target], verb: Verb, dry_run: bool) -> list[Result]:
     if dry_run:
-        return [_guarded(target, verb) for target in targets]
+        return _something_to_patch([_guarded(target, verb) for target in targets])
     with transaction.locked([target.path for target in targets]):
-        results = [_guarded(target, verb) for target in targets]
+        results = _something_to_patch([_guarded(target, verb) for target in targets])
         if any(result.error for result in results):
             return [result if result.error else _guarded(result.target, _described) for result in results]
         transaction.commit(
@@ -112,21 +82,51 @@ def _rewrite_all(targets: Sequence[Target], verb: Verb, dry_run: bool) -> list[R
         return results
 
 
+def _something_to_patch(results: list[Result]) -> list[Result]:
+    """``results``; where nothing among them could be patched because nothing needs it, each says so as a refusal."""
+    if not all(result.state is State.NATIVE for result in results):
+        return results
+    return [
+        replace(
+            result,
+            state=State.REFUSED,
+            as_expected=False,
+            notes=result.target.notes,
+            error=Refused(f"{result.target.shown}: {result.notes[-1]}"),
+        )
+        for result in results
+    ]
+
+
 def _guarded(target: Target, verb: Verb) -> Result:
     try:
-        result = verb(target, transaction.read(target.path))
+        before = transaction.read(target.path)
+        result = _unless_native(target, before, verb)
     except ProbePatchError as error:
         return Result(target, State.REFUSED, as_expected=False, notes=target.notes, error=error)
     return replace(result, notes=(*target.notes, *result.notes))
 
 
+def _unless_native(target: Target, before: Snapshot, verb: Verb) -> Result:
+    try:
+        return verb(target, before)
+    except NeedsNoPatch as found:
+        return _native(target, before, found)
+
+
+def _native(target: Target, before: Snapshot, found: NeedsNoPatch) -> Result:
+    notes = (found.instead(target.path),)
+    return Result(target, State.NATIVE, before, before.content, found.side, notes=notes)
+
+
 def _applied(target: Target, before: Snapshot, request: Request) -> Result:
     applied = rewrite.apply(before.content, request, target.shown)
-    if applied.source == before.content:
-        return Result(target, State.PATCHED, before, applied.source, request)
+    result = Result(target, State.PATCHED, before, applied.source, applied.side, applied.request)
+    if not result.changed:
+        return result
     lost = _lines_added_by_hand(before.content, rewrite.strip(before.content, target.shown), target.shown)
     notes = (*_config_dropped(before, request, target.shown), *lost, *applied.notes)
-    return Result(target, State.PATCHED, before, applied.source, request, notes=notes)
+    return replace(result, notes=notes)
 
 
 def _config_dropped(before: Snapshot, request: Request, where: str) -> tuple[str, ...]:
@@ -139,7 +139,8 @@ def _config_dropped(before: Snapshot, request: Request, where: str) -> tuple[str
 def _reverted(target: Target, before: Snapshot) -> Result:
     stripped = rewrite.strip(before.content, target.shown)
     notes = _lines_added_by_hand(before.content, stripped, target.shown)
-    return Result(target, State.UNPATCHED, before, stripped, notes=notes)
+    side = rewrite.inspect(before.content, target.shown).side
+    return Result(target, State.UNPATCHED, before, stripped, side, notes=notes)
 
 
 def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[str, ...]:
@@ -160,15 +161,18 @@ def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[s
 
 def _checked(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None) -> Result:
     found = rewrite.inspect(before.content, target.shown)
-    result = Result(target, State.OUTDATED, before, before.content, found.request, as_expected=False)
+    result = Result(target, State.OUTDATED, before, before.content, found.side, found.request, as_expected=False)
+    if found.needs_no_patch is not None:
+        raise found.needs_no_patch
     if not found.patched:
         return replace(result, state=State.UNPATCHED, notes=("is not patched; run probe-patch apply",))
     if found.request is None:
         return replace(result, notes=("its opening marker was changed by hand; run probe-patch apply",))
     wanted = Request(phases or found.request.phases, found.request.config)
-    if rewrite.apply(before.content, wanted, target.shown).source == before.content:
+    applied = rewrite.apply(before.content, wanted, target.shown)
+    if applied.source == before.content:
         return replace(result, state=State.PATCHED, as_expected=True)
-    return replace(result, notes=(_difference(found.request, wanted),))
+    return replace(result, notes=(_difference(found.request, applied.request),))
 
 
 def _difference(found: Request, wanted: Request) -> str:
@@ -181,7 +185,7 @@ def _difference(found: Request, wanted: Request) -> str:
 
 def _checked_clean(target: Target, before: Snapshot) -> Result:
     result = _described(target, before)
-    if result.state is State.UNPATCHED:
+    if result.state in (State.UNPATCHED, State.NATIVE):
         return result
     return replace(result, as_expected=False, notes=("is patched; run probe-patch revert",))
 
@@ -194,11 +198,13 @@ def _checked_can_apply(target: Target, before: Snapshot, phases: tuple[Phase, ..
 
 def _described(target: Target, before: Snapshot) -> Result:
     found = rewrite.inspect(before.content, target.shown)
+    if found.needs_no_patch is not None:
+        return _native(target, before, found.needs_no_patch)
     if not found.patched:
-        return Result(target, State.UNPATCHED, before, before.content)
+        return Result(target, State.UNPATCHED, before, before.content, found.side)
     current = found.request is not None and _is_current(before, found.request, target.shown)
     state = State.PATCHED if current else State.OUTDATED
-    return Result(target, state, before, before.content, found.request)
+    return Result(target, state, before, before.content, found.side, found.request)
 
 
 def _is_current(before: Snapshot, request: Request, where: str) -> bool:

@@ -104,6 +104,7 @@ def test_json_says_what_was_done(actor: Path) -> None:
     assert file == {
         "path": str(actor),
         "shown": SHOWN,
+        "side": "train",
         "state": "patched",
         "changed": True,
         "would_change": True,

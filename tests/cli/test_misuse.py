@@ -41,9 +41,11 @@ TREES = [
     pytest.param(nothing, "nowhere", 4, "nowhere: no such file or folder; check the path", id="wrong path"),
     pytest.param(nothing, "", 3, ".: holds no slime", id="empty path"),
     pytest.param(nothing, "x" * 300, 4, "cannot be looked at (File name too long)", id="a name too long"),
-    pytest.param(a_folder("other"), "other", 3, f"other: holds no slime/{ACTOR} and no miles/", id="no slime"),
     pytest.param(
-        a_file("README.md"), "README.md", 3, "README.md: not a Python file; name slime's", id="no Python file"
+        a_folder("other"), "other", 3, f"other: holds no slime/{ACTOR}, miles/{ACTOR} or sglang/", id="no slime"
+    ),
+    pytest.param(
+        a_file("README.md"), "README.md", 3, "README.md: not a Python file; name a checkout", id="no Python file"
     ),
     pytest.param(
         a_file("actor.py"), "actor.py", 3, "actor.py: a top-level class named *TrainRayActor", id="empty file"
@@ -90,7 +92,9 @@ OPTIONS = [
     pytest.param(
         ("--config", "tensor.json"), 'tensor.json: task is "tensor", which probe-patch', id="unsupported task"
     ),
-    pytest.param(("--python", "python3"), "--python finds slime where no TREE is named", id="tree and python"),
+    pytest.param(
+        ("--python", "python3"), "--python finds slime and SGLang where no TREE is named", id="tree and python"
+    ),
 ]
 
 

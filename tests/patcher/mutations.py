@@ -1,4 +1,4 @@
-"""Ways in which people's copies of the actor differ from ours, as hypothesis strategies.
+"""Ways in which people's copies of a file differ from ours, as hypothesis strategies.
 
 A harmless mutation keeps the meaning, so the file must be patched. A harmful one may break an anchor or the file
 itself, so it may be refused, but never patched wrongly.
@@ -10,9 +10,8 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-from tests.patcher.small_actor import SMALL_ACTOR
-
 Mutation: TypeAlias = Callable[[str], str]
+Texts: TypeAlias = st.SearchStrategy[str]
 
 _COMMENTS = st.sampled_from(
     [
@@ -25,11 +24,7 @@ _COMMENTS = st.sampled_from(
     ]
 )
 _SPACE = st.sampled_from(["", " ", "    ", "\t", "\x0c", "  \t"])
-_LOCALS = ("rollout_data", "data_iterator", "num_microbatches", "rollout_id")
 _METHOD = re.compile(r"(?m)^    (?=def )")
-_STATEMENTS = st.sampled_from(
-    ["unused = 1", "self.args = self.args", 'os.environ["A"] = "1"', "del_me: int = 2", "..."]
-)
 _DECORATORS = st.sampled_from(
     ["@timer", "@timer  # timed", "@with_defer(lambda: None)", "@(lambda function: function)"]
 )
@@ -75,16 +70,6 @@ def _continuation(at: int, space: str) -> Mutation:
     return mutate
 
 
-def _rename(name: str, new: str) -> Mutation:
-    """Rename a local of train_actor, its keyword uses included."""
-
-    def mutate(source: str) -> str:
-        head, marker, body = source.partition("    def train_actor")
-        return head + marker + re.sub(rf"\b{name}\b", new, body)
-
-    return mutate
-
-
 def _decorate(at: int, decorator: str) -> Mutation:
     def mutate(source: str) -> str:
         places = [match.start() for match in _METHOD.finditer(source)]
@@ -94,67 +79,13 @@ def _decorate(at: int, decorator: str) -> Mutation:
     return mutate
 
 
-def _unrelated_statement(at: int, statement: str) -> Mutation:
-    """Put a statement before another one of the same block."""
-
-    def mutate(source: str) -> str:
-        places = list(re.finditer(r"(?m)^( {8,})(?=self\.|rollout_data\.update\(|with |if )", source))
-        place = places[at % len(places)]
-        return f"{source[: place.start()]}{place[1]}{statement}\n{source[place.start() :]}"
-
-    return mutate
-
-
-def _wrap(opening: str, closing: str) -> Mutation:
-    """Put the whole body of the timed part one level deeper."""
-
-    def mutate(source: str) -> str:
-        head, marker, tail = source.partition('            with timer("actor_train"):\n')
-        deeper = "".join(f"    {line}\n" if line else "\n" for line in (marker + tail).rstrip("\n").split("\n"))
-        return f"{head}            {opening}\n{deeper}" + (f"            {closing}\n" if closing else "")
-
-    return mutate
-
-
-def _swap_methods(source: str) -> str:
-    """``train`` and ``compute_log_prob`` in the other order."""
-    start, middle = source.index("    def compute_log_prob"), source.index("    def train(")
-    end = source.index("    def train_actor")
-    between = source[end - 200 : end]
-    decorators = re.search(r"(?:    @[^\n]*\n)+$", between)
-    end -= len(decorators[0]) if decorators else 0
-    if "@" in source[start - 60 : start] or "@" in source[middle - 60 : middle]:
-        return source
-    return source[:start] + source[middle:end] + source[start:middle] + source[end:]
-
-
-def _drop_docstring(source: str) -> str:
-    return source.removeprefix('"""A small actor."""\n')
-
-
-def _drop_future(source: str) -> str:
-    return source.replace("from __future__ import annotations\n\n", "", 1)
-
-
-HARMLESS: st.SearchStrategy[list[Mutation]] = st.lists(
-    st.one_of(
-        st.builds(_comment_line, st.integers(0, 200), _COMMENTS, _SPACE.filter(lambda space: "\x0c" not in space)),
-        st.builds(_blank_line, st.integers(0, 200), _SPACE),
-        st.builds(_trailing_comment, st.integers(0, 200), _COMMENTS),
-        st.builds(_continuation, st.integers(0, 200), _SPACE),
-        st.builds(_rename, st.sampled_from(_LOCALS), st.sampled_from(["x", "данные", "ref_", "batch_2"])),
-        st.builds(_decorate, st.integers(0, 20), _DECORATORS),
-        st.builds(_unrelated_statement, st.integers(0, 200), _STATEMENTS),
-        st.builds(
-            _wrap,
-            st.sampled_from(["if True:", "while True:", "with inverse_timer('x'):", "for _ in (1,):"]),
-            st.just(""),
-        ).map(lambda wrap: lambda source: wrap(source) if "while" not in wrap("") else source),
-        st.just(_swap_methods),
-        st.just(_drop_docstring),
-        st.just(_drop_future),
-    ),
-    max_size=8,
+# What may happen to any file that has classes with methods.
+ANYWHERE: tuple[st.SearchStrategy[Mutation], ...] = (
+    st.builds(_comment_line, st.integers(0, 200), _COMMENTS, _SPACE.filter(lambda space: "\x0c" not in space)),
+    st.builds(_blank_line, st.integers(0, 200), _SPACE),
+    st.builds(_trailing_comment, st.integers(0, 200), _COMMENTS),
+    st.builds(_continuation, st.integers(0, 200), _SPACE),
+    st.builds(_decorate, st.integers(0, 20), _DECORATORS),
 )
 
 HARMFUL: st.SearchStrategy[Mutation] = st.one_of(
@@ -216,14 +147,15 @@ def on_disk(text: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
     )
 
 
-def _mutated(mutations: list[Mutation]) -> str:
-    source = SMALL_ACTOR
+def variants(source: str, harmless: st.SearchStrategy[list[Mutation]]) -> tuple[Texts, Texts]:
+    """``source`` after harmless mutations, and after some harmful ones too."""
+    harmful = st.tuples(harmless, st.lists(HARMFUL, min_size=1, max_size=3))
+    return harmless.map(lambda each: _mutated(source, each)), harmful.map(
+        lambda both: _mutated(source, [*both[0], *both[1]])
+    )
+
+
+def _mutated(source: str, mutations: list[Mutation]) -> str:
     for mutation in mutations:
         source = mutation(source)
     return source
-
-
-harmless_texts = HARMLESS.map(_mutated)
-harmful_texts = st.tuples(HARMLESS, st.lists(HARMFUL, min_size=1, max_size=3)).map(
-    lambda both: _mutated([*both[0], *both[1]])
-)

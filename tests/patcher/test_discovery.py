@@ -56,6 +56,69 @@ def test_the_current_folder_may_be_any_of_them(tmp_path: Path, monkeypatch: pyte
     assert target == Target(actor, str(actor.relative_to(Path.cwd())))
 
 
+RUNNER = "srt/model_executor/model_runner.py"
+EARLY_RUNNER = "srt/managers/controller/model_runner.py"
+SGLANG_TREES = [
+    pytest.param(".", "python/sglang", RUNNER, id="checkout"),
+    pytest.param("python", "python/sglang", RUNNER, id="python folder of a checkout"),
+    pytest.param(".", "sglang", RUNNER, id="site-packages"),
+    pytest.param("sglang", "sglang", RUNNER, id="package"),
+    pytest.param("sglang/srt", "sglang", RUNNER, id="folder on the way"),
+    pytest.param("sglang/srt/model_executor", "sglang", RUNNER, id="last folder"),
+    pytest.param(f"sglang/{RUNNER}", "sglang", RUNNER, id="file"),
+    pytest.param(".", "python/sglang", EARLY_RUNNER, id="checkout until 0.2.6"),
+    pytest.param("sglang", "sglang", EARLY_RUNNER, id="package until 0.2.6"),
+    pytest.param("sglang/srt/managers", "sglang", EARLY_RUNNER, id="folder on the way until 0.2.6"),
+    pytest.param("sglang/srt/managers/controller", "sglang", EARLY_RUNNER, id="last folder until 0.2.6"),
+]
+
+
+@pytest.mark.parametrize(("tree", "package", "file"), SGLANG_TREES)
+def test_every_way_to_name_an_sglang(
+    here: Path, monkeypatch: pytest.MonkeyPatch, tree: str, package: str, file: str
+) -> None:
+    runner = touch(here / package / file)
+    assert find_targets([Path(tree)]) == (Target(runner, str(Path(package, file))),)
+    if (here / tree).is_dir():
+        monkeypatch.chdir(here / tree)
+        assert find_targets([]) == (Target(runner, str(runner.relative_to(here / tree))),)
+
+
+def test_what_is_imported_wins_over_what_an_older_installation_left(here: Path) -> None:
+    touch(here / "sglang" / EARLY_RUNNER)
+    runner = touch(here / "sglang" / RUNNER)
+    assert [target.path for target in find_targets([here])] == [runner]
+
+
+def test_a_tree_with_both_gives_both(here: Path) -> None:
+    found = [touch(here / "slime" / ACTOR), touch(here / "miles" / ACTOR), touch(here / "sglang" / RUNNER)]
+    assert [target.path for target in find_targets([here])] == found
+    assert [target.path for target in find_targets([])] == found
+
+
+def test_slime_in_the_current_folder_and_sglang_in_the_interpreter(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    actor, runner = checkout(here), touch(here / "packages" / "sglang" / RUNNER)
+    touch(runner.parents[2] / "__init__.py")
+    monkeypatch.syspath_prepend(here / "packages")
+    assert [target.path for target in find_targets([])] == [actor, runner]
+
+
+def test_an_sglang_from_before_the_first_that_is_known(here: Path) -> None:
+    touch(here / "sglang" / "srt/managers/router/model_runner.py")
+    with pytest.raises(Refused, match=r"router/model_runner\.py: this is SGLang from before 0\.2\.0"):
+        find_targets([here])
+
+
+@pytest.mark.parametrize(("file", "reason"), [(EARLY, "this is slime from before"), (FSDP, "only the FSDP backend")])
+def test_a_slime_that_cannot_be_patched_is_said_where_sglang_can(here: Path, file: str, reason: str) -> None:
+    touch(here / "slime" / file)
+    touch(here / "sglang" / RUNNER)
+    (target,) = find_targets([here])
+    (note,) = target.notes
+    assert note.startswith(f"is not patched together with {here / 'slime' / file}: this ")
+    assert reason in note
+
+
 def test_a_folder_that_only_ends_alike_is_not_the_package(here: Path) -> None:
     touch(here / "other" / "actor.py")
     with pytest.raises(Refused, match="other: holds no slime"):
@@ -98,8 +161,8 @@ def test_no_slime_anywhere(here: Path) -> None:
     with pytest.raises(Refused) as caught:
         find_targets([])
     assert str(caught.value) == (
-        f"no slime or miles in {here}, and this Python imports none: "
-        "name the checkout, site-packages or actor.py, or the interpreter with --python"
+        f"no slime, miles or sglang in {here}, and this Python imports none: "
+        "name the checkout, site-packages or the file to patch, or the interpreter with --python"
     )
 
 
@@ -256,13 +319,13 @@ def test_an_interpreter_that_cannot_be_run(here: Path, python: str, reason: str)
 
 
 def test_an_interpreter_that_imports_no_slime(here: Path) -> None:
-    with pytest.raises(Refused, match=f"no slime or miles in {here}, and {sys.executable} imports none"):
+    with pytest.raises(Refused, match=f"no slime, miles or sglang in {here}, and {sys.executable} imports none"):
         find_targets([], sys.executable)
 
 
 def test_an_interpreter_and_a_tree_exclude_each_other(here: Path) -> None:
     touch(here / "slime" / ACTOR)
-    with pytest.raises(WrongUsage, match="--python finds slime where no TREE is named"):
+    with pytest.raises(WrongUsage, match="--python finds slime and SGLang where no TREE is named"):
         find_targets([here], sys.executable)
 
 

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from click.testing import CliRunner
@@ -20,22 +21,31 @@ from probe_patch.cli import main
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.rewrite import apply
 from tests.needs import needs
+from tests.patcher.sglang.small_runner import SMALL_RUNNER
 from tests.patcher.small_actor import SMALL_ACTOR
 from tests.processes import heed_interrupts
 
 STRACE = shutil.which("strace")
-OLD = SMALL_ACTOR.encode()
-NEW = apply(OLD, Request(), "actor.py").source
+Contents: TypeAlias = tuple[bytes, ...]
+
+FILES = ("slime/backends/megatron_utils/actor.py", "sglang/srt/model_executor/model_runner.py")
+OLD = (SMALL_ACTOR.encode(), SMALL_RUNNER.encode())
+NEW = tuple(apply(old, Request(), file).source for old, file in zip(OLD, FILES, strict=True))
 TOUCH_FILES = ("flock", "openat", "write", "fchmod", "fchown", "fsetxattr", "fsync", "rename", "unlink", "close")
 
 
-def lay_out(tree: Path, content: bytes) -> list[Path]:
+def lay_out(tree: Path, contents: Contents) -> list[Path]:
+    """slime and SGLang side by side."""
     shutil.rmtree(tree, ignore_errors=True)
-    actors = [tree / package / "backends/megatron_utils/actor.py" for package in ("slime", "miles")]
-    for actor in actors:
-        actor.parent.mkdir(parents=True)
-        actor.write_bytes(content)
-    return actors
+    paths = [tree / file for file in FILES]
+    for path, content in zip(paths, contents, strict=True):
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+    return paths
+
+
+def read(paths: list[Path]) -> Contents:
+    return tuple(path.read_bytes() for path in paths)
 
 
 def run_traced(verb: str, tree: Path, log: Path, *options: str) -> int:
@@ -57,13 +67,13 @@ def calls_behind_the_lock(log: str) -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(("verb", "before", "after"), [("apply", OLD, NEW), ("revert", NEW, OLD)])
-def test_killed_at_every_system_call(tmp_path: Path, verb: str, before: bytes, after: bytes) -> None:
+def test_killed_at_every_system_call(tmp_path: Path, verb: str, before: Contents, after: Contents) -> None:
     needs(STRACE is not None, "strace is not installed (Debian: apt-get install strace)")
     tree, log = tmp_path / "tree", tmp_path / "calls"
     for _ in range(2):  # the first run may still find something to cache
-        actors = lay_out(tree, before)
+        paths = lay_out(tree, before)
         assert run_traced(verb, tree, log) == 0
-    assert {actor.read_bytes() for actor in actors} == {after}
+    assert read(paths) == after
     calls = list(calls_behind_the_lock(log.read_text()))
     assert Counter(name for name, _ in calls)["rename"] == 2
 
@@ -71,23 +81,24 @@ def test_killed_at_every_system_call(tmp_path: Path, verb: str, before: bytes, a
     for name, number in calls:
         lay_out(tree, before)
         assert run_traced(verb, tree, log, "-e", f"inject={name}:signal=KILL:when={number}") != 0, (name, number)
-        contents = [actor.read_bytes() for actor in actors]
-        assert set(contents) <= {before, after}, f"half written by a kill at {name} number {number}"
-        states[contents[0] == after, contents[1] == after] += 1
+        contents = read(paths)
+        for content, old, new in zip(contents, before, after, strict=True):
+            assert content in (old, new), f"half written by a kill at {name} number {number}"
+        states[contents[0] == after[0], contents[1] == after[1]] += 1
 
         assert CliRunner().invoke(main, [verb, str(tree)]).exit_code == 0
-        assert {actor.read_bytes() for actor in actors} == {after}
-        assert {path for path in tree.rglob("*") if path.is_file()} == set(actors), "a temporary file was left"
+        assert read(paths) == after
+        assert {path for path in tree.rglob("*") if path.is_file()} == set(paths), "a temporary file was left"
     assert set(states) == {(False, False), (True, False), (True, True)}, "the kills missed the moments that matter"
 
 
 @pytest.mark.parametrize(("verb", "before", "after"), [("apply", OLD, NEW), ("revert", NEW, OLD)])
-def test_interrupted_at_every_rename_and_unlink(tmp_path: Path, verb: str, before: bytes, after: bytes) -> None:
+def test_interrupted_at_every_rename_and_unlink(tmp_path: Path, verb: str, before: Contents, after: Contents) -> None:
     """Ctrl-C either undoes everything and says so, or comes too late and does nothing."""
     needs(STRACE is not None, "strace is not installed (Debian: apt-get install strace)")
     tree, log = tmp_path / "tree", tmp_path / "calls"
     for _ in range(2):
-        actors = lay_out(tree, before)
+        paths = lay_out(tree, before)
         assert run_traced(verb, tree, log) == 0
     calls = [call for call in calls_behind_the_lock(log.read_text()) if call[0] in ("rename", "unlink")]
     ends = set()
@@ -95,7 +106,6 @@ def test_interrupted_at_every_rename_and_unlink(tmp_path: Path, verb: str, befor
         lay_out(tree, before)
         code = run_traced(verb, tree, log, "-e", f"inject={name}:signal=INT:when={number}")
         ends.add(code)
-        contents = {actor.read_bytes() for actor in actors}
-        assert (code, contents) in [(0, {after}), (130, {before})], f"interrupted at {name} number {number}"
-        assert {path for path in tree.rglob("*") if path.is_file()} == set(actors), "a temporary file was left"
+        assert (code, read(paths)) in [(0, after), (130, before)], f"interrupted at {name} number {number}"
+        assert {path for path in tree.rglob("*") if path.is_file()} == set(paths), "a temporary file was left"
     assert ends == {0, 130}

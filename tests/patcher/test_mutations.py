@@ -18,7 +18,8 @@ from tests.harness.expected_events import with_probe
 from tests.harness.recording_probe import RecordingProbe
 from tests.harness.run_actor import run_actor
 from tests.harness.scenarios import DEFAULT, Scenario
-from tests.patcher.mutations import harmful_texts, harmless_texts, on_disk
+from tests.patcher.actor_mutations import harmful_texts, harmless_texts
+from tests.patcher.mutations import on_disk
 from tests.patcher.small_actor import SMALL_ACTOR
 
 MANY = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))

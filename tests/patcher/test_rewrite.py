@@ -25,8 +25,8 @@ def check_invariants(source: bytes, phases: tuple[Phase, ...]) -> bytes:
     assert result != source
     assert strip(result, "actor.py") == source
     assert patched(result, *phases) == result
-    assert inspect(result, "actor.py") == Found(True, Request(phases))
-    assert inspect(source, "actor.py") == Found(False, None)
+    assert inspect(result, "actor.py") == Found("train", True, Request(phases))
+    assert inspect(source, "actor.py") == Found("train", False, None)
     added = [line for line in result.splitlines(keepends=True) if line not in source.splitlines(keepends=True)]
     assert added, "nothing was added"
     return result

@@ -2,10 +2,11 @@
 
 import ast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_patch.patcher.template import render
+from probe_patch.patcher.template import Identifier, render
 from probe_patch.resources import data_folder
 
 
@@ -19,10 +20,33 @@ def test_values_cannot_break_out(config: str | None, phases: list[str]) -> None:
     assert values == {"phases": tuple(phases), "config": config}
 
 
+DECORATORS = {"slime/rollout.py", "sglang/init.py", "sglang/forward.py"}
+TEMPLATES = {
+    "gate.py",
+    *(f"slime/{name}.py" for name in ("init", "prelude", "rollout", "start", "stop")),
+    *(f"sglang/{name}.py" for name in ("prelude", "init", "forward")),
+}
+
+
 def test_every_template_is_python_without_an_encoding_cookie() -> None:
-    templates = sorted((data_folder("templates") / "slime").glob("*.py"))
-    assert [path.stem for path in templates] == ["init", "prelude", "rollout", "start", "stop"]
-    for path in templates:
-        text = path.read_text(encoding="ascii")
+    folder = data_folder("templates")
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.py")} == TEMPLATES
+    for name in TEMPLATES:
+        text = (folder / name).read_text(encoding="ascii")
         assert "coding:" not in text and "coding=" not in text
-        ast.parse(text + ("\ndef f(): ..." if path.stem == "rollout" else ""))
+        ast.parse(text + ("\ndef f(): ..." if name in DECORATORS else ""))
+
+
+def test_only_the_gate_reads_the_variable() -> None:
+    folder = data_folder("templates")
+    assert {name for name in TEMPLATES if "DUMP_ON" in (folder / name).read_text(encoding="ascii")} == {"gate.py"}
+
+
+def test_a_bare_name_is_a_name() -> None:
+    assert "from probe_patch.runtime.slime import Probe" in render("gate.py", {"RUNTIME": Identifier("slime")})
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "1a", "a\n", "import", "ü", "a;b", "__import__('os')"])
+def test_anything_else_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no Python name"):
+        Identifier(name)

@@ -16,7 +16,8 @@ from probe_patch.errors import Refused, SystemFailed
 from probe_patch.patcher import rewrite, verbs
 from probe_patch.patcher.discovery import Target
 from probe_patch.patcher.request import ALL_PHASES, Request
-from probe_patch.patcher.verbs import Expectation, Result, State
+from probe_patch.patcher.result import Result, State
+from probe_patch.patcher.verbs import Expectation
 from tests.patcher.small_actor import SMALL_ACTOR
 
 PLAIN = SMALL_ACTOR.encode()
@@ -178,7 +179,7 @@ BETWEEN = [
     (b"_probe_patch.start(self, 'ref')\n", b"_probe_patch.start(self, 'ref')\n  print('mine')\n", ["print('mine')"]),
     (b"_probe_patch.start(self, 'ref')\n", b"_probe_patch.start(self, 'REF')\n", None),
     (b"_probe_patch.start(self, 'ref')\n", b"_probe_patch.start(self, 'ref')\n\n\n", []),
-    (b"_probe_patch = None\n", b"_probe_patch = None\nimport os\nimport os\n", ["import os", "import os"]),
+    (b"_ProbePatch = None\n", b"_ProbePatch = None\nimport os\nimport os\n", ["import os", "import os"]),
 ]
 
 

@@ -13,26 +13,26 @@ actor      the ``with`` whose item is ``timer("actor_train")`` and whose body ca
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import libcst as cst
 import libcst.matchers as m
 
 from probe_patch.dump_format import Phase
-from probe_patch.errors import Refused
 from probe_patch.patcher.syntax import Source
+from probe_patch.patcher.targets.anchoring import (
+    exactly_one,
+    methods,
+    plain_method,
+    positional_parameters,
+    refused_at,
+    top_level_classes,
+)
 from probe_patch.patcher.targets.slime.surroundings import missed_stop, whole_line
 from probe_patch.patcher.tree import walk, walk_own_scope
-
-Node = TypeVar("Node", bound=cst.CSTNode)
 
 _LOG_PROB_CALL = m.Call(func=m.Attribute(value=m.Name("self"), attr=m.Name("compute_log_prob")))
 _TRAIN_CALL = m.Call(func=m.Name("train") | m.Attribute(value=m.Name("megatron_utils"), attr=m.Name("train")))
 _PREFIXES: dict[Phase, str] = {"ref": "ref_", "old": ""}
-
-
-class AnchorMissing(Refused):
-    """An anchor that matched no place, or several."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,11 @@ def find_anchors(source: Source, phases: Sequence[Phase]) -> Anchors:
         AnchorMissing: one matched no place or several; the sentence names it and shows the nearest candidates.
     """
     actor_class = _find_class(source)
-    init = _find_method(source, actor_class, "init")
-    _require_parameters(source, init, "role")
-    own_methods = {method.name.value for method in _methods(actor_class)}
-    rollout = _find_method(source, actor_class, "train_actor" if "train_actor" in own_methods else "train")
-    _require_parameters(source, rollout)
-    log_prob = next((method for method in _methods(actor_class) if method.name.value == "compute_log_prob"), None)
+    init = plain_method(source, actor_class, "init")
+    _require_role(source, init)
+    own_methods = {method.name.value for method in methods(actor_class)}
+    rollout = plain_method(source, actor_class, "train_actor" if "train_actor" in own_methods else "train")
+    log_prob = next((method for method in methods(actor_class) if method.name.value == "compute_log_prob"), None)
     statements: dict[Phase, cst.SimpleStatementLine | cst.With] = {
         phase: _find_actor_train(source, rollout)
         if phase == "actor"
@@ -73,39 +72,19 @@ def find_anchors(source: Source, phases: Sequence[Phase]) -> Anchors:
 
 
 def _find_class(source: Source) -> cst.ClassDef:
-    classes = [node for node in source.module.body if isinstance(node, cst.ClassDef)]
+    classes = top_level_classes(source)
     found = [
         node
         for node in classes
-        if node.name.value.endswith("TrainRayActor") and any(method.name.value == "init" for method in _methods(node))
+        if node.name.value.endswith("TrainRayActor") and any(method.name.value == "init" for method in methods(node))
     ]
-    return _exactly_one(source, found, "a top-level class named *TrainRayActor with a method init", classes)
+    return exactly_one(source, found, "a top-level class named *TrainRayActor with a method init", classes)
 
 
-def _find_method(source: Source, actor_class: cst.ClassDef, name: str) -> cst.FunctionDef:
-    methods = _methods(actor_class)
-    found = [method for method in methods if method.name.value == name]
-    method = _exactly_one(source, found, f"a method {name} in class {actor_class.name.value}", methods)
-    if not isinstance(method.body, cst.IndentedBlock):
-        raise _refuse(source, method, f"the body of {name} stands on its def line, so no line can be added to it")
-    for decorator in method.decorators:
-        if m.matches(decorator.decorator, m.Name("staticmethod") | m.Name("classmethod") | m.Name("property")):
-            raise _refuse(source, method, f"{name} is a {source.text(decorator.decorator)}, not a plain method")
-    if any(m.matches(node, m.Yield()) for node in walk_own_scope(method.body)):
-        raise _refuse(source, method, f"{name} is a generator: its body runs after the call that should be watched")
-    return method
-
-
-def _require_parameters(source: Source, method: cst.FunctionDef, *names: str) -> None:
-    positional = [*method.params.posonly_params, *method.params.params]
-    everything = {parameter.name.value for parameter in [*positional, *method.params.kwonly_params]}
-    if not positional or positional[0].name.value != "self":
-        raise _refuse(source, method, f"the first parameter of {method.name.value} is not self")
-    for name in names:
-        if name not in everything:
-            raise _refuse(
-                source, method, f"{method.name.value} takes no {name}, so actor and critic cannot be told apart"
-            )
+def _require_role(source: Source, init: cst.FunctionDef) -> None:
+    keyword_only = [parameter.name.value for parameter in init.params.kwonly_params]
+    if "role" not in [*positional_parameters(init), *keyword_only]:
+        raise refused_at(source, init, "init takes no role, so actor and critic cannot be told apart")
 
 
 def _find_log_prob(
@@ -114,13 +93,15 @@ def _find_log_prob(
     calls = [node for node in walk(rollout.body) if isinstance(node, cst.Call) and m.matches(node, _LOG_PROB_CALL)]
     found = [call for call in calls if _store_prefix(call, position) == _PREFIXES[phase]]
     what = f'a call self.compute_log_prob(…, store_prefix="{_PREFIXES[phase]}") in {rollout.name.value} (phase {phase})'
-    call = _exactly_one(source, found, what, calls)
+    call = exactly_one(source, found, what, calls)
     statement = whole_line(source, rollout, call)
     if statement is None:
-        raise _refuse(source, call, "the call shares its line with a compound statement; put it on a line of its own")
+        raise refused_at(
+            source, call, "the call shares its line with a compound statement; put it on a line of its own"
+        )
     sharing = [other for other in calls if other is not call and statement in source.around(other)]
     if sharing:
-        raise _refuse(
+        raise refused_at(
             source, statement, f"the statement of phase {phase} also computes other log-probs, which would mix"
         )
     _require_its_stop(source, rollout, call, phase)
@@ -130,7 +111,7 @@ def _find_log_prob(
 def _require_its_stop(source: Source, rollout: cst.FunctionDef, ran: cst.Call | cst.With, phase: Phase) -> None:
     reason = missed_stop(source, rollout, ran)
     if reason is not None:
-        raise _refuse(source, ran, f"the statement of phase {phase} {reason}")
+        raise refused_at(source, ran, f"the statement of phase {phase} {reason}")
 
 
 def _find_actor_train(source: Source, rollout: cst.FunctionDef) -> cst.With:
@@ -140,9 +121,9 @@ def _find_actor_train(source: Source, rollout: cst.FunctionDef) -> cst.With:
     candidates: Sequence[cst.CSTNode] = timed or [
         node for node in walk(rollout.body) if isinstance(node, cst.Call) and m.matches(node, _TRAIN_CALL)
     ]
-    node = _exactly_one(source, found, what, candidates)
+    node = exactly_one(source, found, what, candidates)
     if any(m.matches(inner, _LOG_PROB_CALL) for inner in walk(node)):
-        raise _refuse(source, node, "the block timed as actor_train also computes log-probs, which would mix")
+        raise refused_at(source, node, "the block timed as actor_train also computes log-probs, which would mix")
     _require_its_stop(source, rollout, node, "actor")
     return node
 
@@ -160,7 +141,7 @@ def _prefix_position(log_prob: cst.FunctionDef | None) -> int | None:
     """The index of ``store_prefix`` among the positional arguments of a call (``self`` not counted)."""
     if log_prob is None:
         return None
-    names = [parameter.name.value for parameter in [*log_prob.params.posonly_params, *log_prob.params.params]]
+    names = positional_parameters(log_prob)
     return names.index("store_prefix") - 1 if "store_prefix" in names else None
 
 
@@ -181,25 +162,3 @@ def _literal(node: cst.BaseExpression) -> str | None:
     if isinstance(node, cst.SimpleString | cst.ConcatenatedString) and isinstance(node.evaluated_value, str):
         return node.evaluated_value
     return None
-
-
-def _methods(node: cst.ClassDef) -> list[cst.FunctionDef]:
-    return [member for member in node.body.body if isinstance(member, cst.FunctionDef)]
-
-
-def _exactly_one(source: Source, found: Sequence[Node], what: str, candidates: Sequence[cst.CSTNode]) -> Node:
-    if len(found) == 1:
-        return found[0]
-    near = [f"line {source.first_line(node) + 1}: {_one_line(source, node)}" for node in (found or candidates)[:5]]
-    seen = f" Nearest: {'; '.join(near)}." if near else ""
-    count = "not found" if not found else f"found {len(found)} times"
-    raise AnchorMissing(f"{source.where}: {what} is {count}, and it must be there exactly once.{seen}")
-
-
-def _refuse(source: Source, node: cst.CSTNode, reason: str) -> AnchorMissing:
-    return AnchorMissing(f"{source.where}, line {source.first_line(node) + 1}: {reason}")
-
-
-def _one_line(source: Source, node: cst.CSTNode) -> str:
-    text = " ".join(source.lines[source.first_line(node)].decode("utf-8", "replace").split())
-    return text if len(text) <= 80 else text[:79] + "…"

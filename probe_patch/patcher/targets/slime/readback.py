@@ -5,49 +5,42 @@ LibCST anchors and on the line arithmetic, taken before a byte is written.
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from probe_patch.dump_format import Phase
-from probe_patch.errors import Refused
+from probe_patch.patcher.request import Request
+from probe_patch.patcher.targets.readback import (
+    Method,
+    bug,
+    is_innermost_decorator,
+    methods_of,
+    top_level_functions,
+)
 
 
-def read_back(tree: ast.Module, phases: Sequence[Phase], where: str) -> None:
-    """Check that the blocks of ``phases`` stand where they must.
+def read_back(tree: ast.Module, request: Request, where: str) -> None:
+    """Check that the blocks of ``request`` stand where they must.
 
     Raises:
         Refused: one does not; this is a bug of probe-patch, and the sentence says so.
     """
-    if _prelude_count(tree) != 1:
-        raise _bug(where, "the prelude is not at the top of the module")
-    methods = [
-        member
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        for member in node.body
-        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    if top_level_functions(tree, "_probe_patch_rollout") != 1:
+        raise bug(where, "the prelude is not at the top of the module")
+    methods = [method for node in tree.body if isinstance(node, ast.ClassDef) for method in methods_of(node)]
     if sum(method.name == "init" and _sets_debugger_first(method) for method in methods) != 1:
-        raise _bug(where, "init does not begin with the debugger")
-    decorated = [method for method in methods if _is_innermost_decorator(method)]
+        raise bug(where, "init does not begin with the debugger")
+    decorated = [method for method in methods if is_innermost_decorator("_probe_patch_rollout", method)]
     if len(decorated) != 1:
-        raise _bug(where, "the decorator of the rollout is not on exactly one method")
+        raise bug(where, "the decorator of the rollout is not on exactly one method")
     for phase in ("ref", "old", "actor"):
         bracketed = sum(_brackets(body, phase) for body in _bodies(decorated[0]))
-        if bracketed != (phase in phases):
-            raise _bug(where, f"phase {phase} is bracketed {bracketed} times")
+        if bracketed != (phase in request.phases):
+            raise bug(where, f"phase {phase} is bracketed {bracketed} times")
 
 
-def _prelude_count(tree: ast.Module) -> int:
-    return sum(isinstance(node, ast.FunctionDef) and node.name == "_probe_patch_rollout" for node in tree.body)
-
-
-def _sets_debugger_first(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _sets_debugger_first(method: Method) -> bool:
     statements = method.body[1:] if ast.get_docstring(method, clean=False) is not None else method.body
     return bool(statements) and _guarded(statements[0]) == "self.debugger = _probe_patch.debugger(role)"
-
-
-def _is_innermost_decorator(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return bool(method.decorator_list) and ast.unparse(method.decorator_list[-1]) == "_probe_patch_rollout"
 
 
 def _bodies(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -99,9 +92,3 @@ def _has_ref_prefix(call: ast.Call) -> bool:
     named = [keyword.value for keyword in call.keywords if keyword.arg == "store_prefix"]
     values = named or call.args
     return any(isinstance(value, ast.Constant) and value.value == "ref_" for value in values)
-
-
-def _bug(where: str, what: str) -> Refused:
-    return Refused(
-        f"{where}: {what} after patching, so nothing is written; this is a bug of probe-patch, please report it"
-    )

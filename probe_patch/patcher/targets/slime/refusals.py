@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from probe_patch.errors import Refused
-
-_VENDOR_NAMES = ("msprobe", "PrecisionDebugger")
+from probe_patch.patcher.targets.refusals import refuse_left_overs, refuse_vendor_edits, vendor_lines
 
 
 def refuse_what_is_not_ours(tree: ast.Module, where: str) -> None:
@@ -16,8 +15,8 @@ def refuse_what_is_not_ours(tree: ast.Module, where: str) -> None:
         Refused: the actor from before 2025-07-18, the FSDP actor, an abstract skeleton, or a file that already carries
             the vendor's hand-made edits or what is left of ours.
     """
-    _refuse_left_overs(tree, where)
-    _refuse_vendor_edits(tree, where)
+    refuse_left_overs(tree, where)
+    refuse_vendor_edits(_vendor_lines(tree), where)
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if PurePath(where).name == "ppo_actor.py" or any(node.name == "RayTrainGroup" for node in classes):
         raise Refused(
@@ -37,39 +36,12 @@ def refuse_what_is_not_ours(tree: ast.Module, where: str) -> None:
             )
 
 
-def _refuse_left_overs(tree: ast.Module, where: str) -> None:
-    lines = {
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id.startswith(("_probe_patch", "_ProbePatch"))
-    }
-    if lines:
-        raise Refused(
-            f"{where}, {_line_list(lines)}: left over from a probe-patch block whose markers are gone; delete by hand"
-        )
-
-
-def _refuse_vendor_edits(tree: ast.Module, where: str) -> None:
-    lines = set(_vendor_lines(tree))
-    if lines:
-        raise Refused(
-            f"{where}, {_line_list(lines)}: already carries msProbe's hand-made edits (debugger, import or DUMP_ON); "
-            "both together would dump twice, so take those lines out first"
-        )
-
-
 def _vendor_lines(tree: ast.Module) -> Iterator[int]:
+    """What msProbe's page has its readers add to the actor."""
+    yield from vendor_lines(tree)
     for node in ast.walk(tree):
         match node:
-            case ast.Import(names=names) if any(name.name.split(".")[0] == "msprobe" for name in names):
-                yield node.lineno
-            case ast.ImportFrom(module=str(module)) if module.split(".")[0] == "msprobe":
-                yield node.lineno
             case ast.Attribute(value=ast.Name(id="self"), attr="debugger"):
-                yield node.lineno
-            case ast.Constant(value="DUMP_ON"):
-                yield node.lineno
-            case ast.Name(id=name) if name in _VENDOR_NAMES:
                 yield node.lineno
             case _:
                 pass
@@ -90,9 +62,3 @@ def _does_nothing(statement: ast.stmt) -> bool:
             return True
         case _:
             return False
-
-
-def _line_list(lines: set[int]) -> str:
-    ordered = sorted(lines)
-    shown = ", ".join(str(line) for line in ordered[:8]) + (", …" if len(ordered) > 8 else "")
-    return f"line{'s' if len(ordered) > 1 else ''} {shown}"
