@@ -11,6 +11,7 @@ from probe_patch.cli.config_commands import config
 from probe_patch.cli.demo_command import demo
 from probe_patch.cli.env_command import env
 from probe_patch.cli.errors import Commands
+from probe_patch.cli.launch_command import launch_args
 from probe_patch.cli.patch_commands import apply, check, revert, status
 
 
@@ -31,5 +32,5 @@ def main() -> None:
     """
 
 
-for command in (apply, revert, check, status, config, env, demo):
+for command in (apply, revert, check, status, config, env, launch_args, demo):
     main.add_command(command)
