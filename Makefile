@@ -2,11 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 MSPROBE_VENV := .venv-msprobe
+SGLANG_VENV := .venv-sglang
+SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
+SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-msprobe demo test bench lint format wheel clean
+.PHONY: help venv venv-msprobe venv-sglang demo test matrix bench lint format wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,11 +27,29 @@ $(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.tx
 	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e .
 	@touch $@
 
+# Without their dependencies, most of which need a GPU: what a CPU needs is pinned, the rest has stand-ins in the tests.
+# The newest release has some packages beside it that the others cannot use.
+venv-sglang: $(SGLANG_VENV)/.made ## four releases of SGLang, each in a folder of its own, and what they need to run on a CPU
+$(SGLANG_VENV)/.made: pyproject.toml constraints/sglang.txt constraints/sglang-newest.txt constraints/dev.txt
+	$(PYTHON) -m venv --clear $(SGLANG_VENV)
+	$(SGLANG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints/sglang.txt
+	$(SGLANG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e .
+	set -e; for version in $(SGLANG_VERSIONS); do \
+		$(SGLANG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+			--target $(SGLANG_VENV)/sglang/$$version sglang==$$version; \
+	done
+	$(SGLANG_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target $(SGLANG_VENV)/sglang/$(SGLANG_NEWEST) -r constraints/sglang-newest.txt
+	@touch $@
+
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 	$(RUN)probe-patch demo
 
-test: venv venv-msprobe ## every test that needs no clone of slime
+test: venv venv-msprobe venv-sglang ## every test that needs no clone of slime
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
+
+matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450 MB of wheels kept in the user's cache
+	$(RUN)python -m pytest $(PYTEST_FLAGS) tests/patcher/sglang --sglang-matrix
 
 bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
 	$(MSPROBE_VENV)/bin/python tests/bench/overhead.py
@@ -46,4 +67,4 @@ wheel: venv ## dist/*.whl
 	$(RUN)python -m build --wheel
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(MSPROBE_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MSPROBE_VENV) $(SGLANG_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

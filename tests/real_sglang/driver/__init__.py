@@ -1,0 +1,1 @@
+"""Runs in ``.venv-sglang``, as a process of its own: drives a real ``ModelRunner`` and reports what came out."""
