@@ -19,13 +19,20 @@ FORBIDDEN: dict[str, tuple[str, ...]] = {
     "runtime": ("libcst", "click", "rich", "probe_patch.patcher", "probe_patch.compare", "probe_patch.cli"),
     "compare": ("libcst", "click", "rich", "probe_patch.patcher", "probe_patch.runtime", "probe_patch.cli"),
     "config": ("torch", "libcst", "click", "rich", *(f"probe_patch.{part}" for part in ("patcher", "runtime", "cli"))),
+    "launch": (
+        *("torch", "libcst", "pydantic", "click", "rich"),
+        *(f"probe_patch.{part}" for part in ("patcher", "runtime", "config", "cli")),
+    ),
     "demo": ("click", "rich", "torch", "megatron", "ray", "probe_patch.cli", "probe_patch.runtime"),
     "cli": ("torch", "megatron", "ray", "libcst", "probe_patch.runtime"),
     "dump_format.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
     "errors.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
+    "gate.py": ("torch", "libcst", "pydantic", "click", "rich"),
+    "when_imported.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
+    "sglang_plugin.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.patcher", "probe_patch.cli"),
 }
 # The parts that exist from the start; the others are checked once they do.
-FROM_THE_START = ("patcher", "runtime", "config", "demo", "cli", "dump_format.py", "errors.py")
+FROM_THE_START = tuple(part for part in FORBIDDEN if part != "compare")
 
 
 def sources(part: str = "") -> list[Path]:
@@ -83,6 +90,9 @@ LIGHT = {
     "probe_patch.runtime": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.patcher"),
     "probe_patch.runtime.slime": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.patcher"),
     "probe_patch.runtime.debugger": ("libcst", "click", "rich", "probe_patch.patcher", "probe_patch.cli"),
+    "probe_patch.runtime.sglang": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.patcher"),
+    "probe_patch.sglang_plugin": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.runtime"),
+    "probe_patch.launch.startup": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch.runtime"),
     "probe_patch.cli": ("torch", "megatron", "ray", "probe_patch.runtime"),
 }
 
