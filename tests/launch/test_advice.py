@@ -87,7 +87,7 @@ MODES = [
 ]
 
 
-@pytest.mark.parametrize(("modes", "among"), MODES, ids=str)
+@pytest.mark.parametrize(("modes", "among"), MODES, ids=lambda names: " ".join(sorted(names)))
 def test_only_what_bears_on_the_modes(modes: set[str], among: set[str]) -> None:
     words = set(said("0.5.10", modes=frozenset(modes)))
     assert among <= words
