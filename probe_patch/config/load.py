@@ -126,7 +126,7 @@ def _decode(text: str, where: str) -> dict[str, object]:
     except RecursionError:
         raise ConfigError(f"{where}: nested too deeply to be a config.json") from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{where}: must hold a JSON object {{...}}, not a {type(document).__name__}")
+        raise ConfigError(f"{where}: must hold a JSON object {{...}}, not {json.dumps(document)[:40]}")
     return document
 
 

@@ -8,14 +8,17 @@ import weakref
 from pathlib import Path
 from typing import Final
 
+from probe_patch.runtime.beside import locks_folder
+from probe_patch.runtime.folders import set_aside
 from probe_patch.runtime.log import LOGGER
 
 
 class Claim:
     """This process's right to one folder name below a dump path, in every step.
 
-    It is a lock on ``{dump_path}/.{name}.lock``, which the system gives back when the process ends, however it ends.
-    It covers the whole dump path, not one step: two processes that take turns would overwrite each other as well.
+    It is a lock on ``{name}.lock`` in ``locks_folder(dump_path)``, which the system gives back when the process ends,
+    however it ends. It covers the whole dump path, not one step: two processes that take turns would overwrite each
+    other as well.
     """
 
     def __init__(self, dump_path: Path, name: str, descriptor: int) -> None:
@@ -28,6 +31,7 @@ class Claim:
 # open only once in a process: whoever asks for the same name again shares the claim.
 _claims: weakref.WeakValueDictionary[tuple[int, Path, str], Claim] = weakref.WeakValueDictionary()
 _claiming: Final = threading.Lock()
+_begun: Final[set[tuple[int, Path, str]]] = set()
 
 
 def claim_folder(dump_path: Path, name: str) -> Claim:
@@ -36,33 +40,48 @@ def claim_folder(dump_path: Path, name: str) -> Claim:
     Raises:
         OSError: the folder cannot be made or written.
     """
-    dump_path.mkdir(parents=True, exist_ok=True)
-    # A forked child has its parent's claims in memory, but not its locks.
-    key = (os.getpid(), dump_path.resolve(), name)
+    key = _key(dump_path, name)
     with _claiming:
         claim = _claims.get(key)
         if claim is None:
             claim = _claims[key] = _new_claim(dump_path, name)
+            _begin_afresh(claim)
     return claim
 
 
 def claim_if_free(dump_path: Path, name: str) -> Claim | None:
-    """Claim ``name`` below ``dump_path``, which is there, unless somebody alive has it, be it this process.
+    """Claim ``name`` below ``dump_path`` (made if need be), unless somebody alive has it, be it this process.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be made or written.
     """
-    key = (os.getpid(), dump_path.resolve(), name)
+    key = _key(dump_path, name)
     with _claiming:
         claim = None if key in _claims else _free_claim(dump_path, name)
         if claim is not None:
             _claims[key] = claim
+            _begin_afresh(claim)
     return claim
+
+
+def _key(dump_path: Path, name: str) -> tuple[int, Path, str]:
+    """A forked child has its parent's claims in memory, but not its locks."""
+    dump_path.mkdir(parents=True, exist_ok=True)
+    locks_folder(dump_path).mkdir(exist_ok=True)
+    return os.getpid(), dump_path.resolve(), name
+
+
+def _begin_afresh(claim: Claim) -> None:
+    """At a process's first claim of a name, what stands under it is an earlier run's; later it is its own."""
+    key = _key(claim.dump_path, claim.name)
+    if key not in _begun:
+        _begun.add(key)
+        set_aside(claim.dump_path, claim.name)
 
 
 def _new_claim(dump_path: Path, name: str) -> Claim:
     try:
-        descriptor = _lock(dump_path / f".{name}.lock")
+        descriptor = _lock(locks_folder(dump_path) / f"{name}.lock")
     except _CannotLock as error:
         # Ranks of torch.distributed do not repeat; a dump without a lock is better than none.
         LOGGER.warning("probe-patch: %s", str(error))
@@ -71,7 +90,7 @@ def _new_claim(dump_path: Path, name: str) -> Claim:
         return Claim(dump_path, name, descriptor)
     own = f"{name}_{socket.gethostname()}_{os.getpid()}"
     LOGGER.warning("probe-patch: another running process writes %s in %s; this one writes %s", name, dump_path, own)
-    descriptor = _lock(dump_path / f".{own}.lock")
+    descriptor = _lock(locks_folder(dump_path) / f"{own}.lock")
     if descriptor is None:
         raise FileExistsError(f"{dump_path / own} is being written by another process")
     return Claim(dump_path, own, descriptor)
@@ -79,13 +98,13 @@ def _new_claim(dump_path: Path, name: str) -> Claim:
 
 def _free_claim(dump_path: Path, name: str) -> Claim | None:
     try:
-        descriptor = _lock(dump_path / f".{name}.lock")
+        descriptor = _lock(locks_folder(dump_path) / f"{name}.lock")
     except _CannotLock as error:
         os.close(error.descriptor)
         claim = _claim_by_file(dump_path, name)
         if claim is not None:
             LOGGER.warning(
-                "probe-patch: %s, so .%s.taken stands for the lock while this process runs", str(error), name
+                "probe-patch: %s, so %s.taken beside it stands for the lock while this process runs", str(error), name
             )
         return claim
     return None if descriptor is None else Claim(dump_path, name, descriptor)
@@ -93,7 +112,7 @@ def _free_claim(dump_path: Path, name: str) -> Claim | None:
 
 def _claim_by_file(dump_path: Path, name: str) -> Claim | None:
     """Where there are no locks: a file that only one process can have made. After a kill it stays, as a block."""
-    path = dump_path / f".{name}.taken"
+    path = locks_folder(dump_path) / f"{name}.taken"
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError:

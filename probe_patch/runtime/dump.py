@@ -41,8 +41,12 @@ class Dump:
         self._started = datetime.now(timezone.utc)
         self.folder = open_step(claim, step)
 
-    def write(self, ended_by: BaseException | None) -> None:
-        """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is."""
+    def write(self, ended_by: BaseException | None) -> bool:
+        """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is.
+
+        Returns:
+            whether dump.json and meta.json are there.
+        """
         store = self.store
         try:
             store.flush()
@@ -51,14 +55,16 @@ class Dump:
         if store.entries == store.recomputed == 0 and ended_by is None:
             store.problems.note("recording", self._occasion.nothing_ran)
         settings = self._settings
-        self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
+        written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents))
         for name, content in self._further_files().items():
             self._write(name, partial(iter, (content,)))
-        self._write(META_FILE, lambda: [self._meta(ended_by).document()])
-        LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
+        written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written
+        if written:
+            LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
+        return written
 
     def _further_files(self) -> Mapping[str, bytes]:
         try:
@@ -88,9 +94,11 @@ class Dump:
             problems=self.store.problems.all(),
         )
 
-    def _write(self, name: str, pieces: Callable[[], Iterable[str | bytes]]) -> None:
+    def _write(self, name: str, pieces: Callable[[], Iterable[str | bytes]]) -> bool:
         path: Path = self.folder / name
         try:
             write_atomically(path, pieces())
         except Exception as error:
-            self.store.problems.note(f"writing {name}", error)
+            self.store.problems.note(f"writing {name}", f"{type(error).__name__}: {error}, in {self.folder}")
+            return False
+        return True

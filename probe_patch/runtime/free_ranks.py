@@ -11,6 +11,7 @@ import socket
 from pathlib import Path
 
 from probe_patch.dump_format import rank_folder
+from probe_patch.runtime.beside import locks_folder
 from probe_patch.runtime.claims import Claim, claim_if_free
 from probe_patch.runtime.files import write_atomically
 
@@ -18,13 +19,14 @@ from probe_patch.runtime.files import write_atomically
 class RankClaim:
     """This process's right to one rank below a dump path; it ends with the object, or with the process.
 
-    The lock is what counts. As locks may not reach other nodes, ``.rank{R}.owner`` tells who took the rank last.
+    The lock is what counts. As locks may not reach other nodes, ``rank{R}.owner`` beside it tells who took the rank
+    last.
     """
 
     def __init__(self, rank: int, claim: Claim) -> None:
         self.rank = rank
         self._claim = claim
-        self._owner_file = claim.dump_path / f".{claim.name}.owner"
+        self._owner_file = locks_folder(claim.dump_path) / f"{claim.name}.owner"
         owner = {"host": socket.gethostname(), "pid": os.getpid(), "token": secrets.token_hex(8)}
         self._owner = json.dumps(owner)
         write_atomically(self._owner_file, [self._owner])
@@ -43,7 +45,6 @@ def claim_free_rank(dump_path: Path, first: int, stride: int) -> RankClaim:
     Raises:
         OSError: the folder cannot be made or written.
     """
-    dump_path.mkdir(parents=True, exist_ok=True)
     for rank in itertools.count(first, stride):
         claim = claim_if_free(dump_path, rank_folder(rank))
         if claim is not None:

@@ -29,6 +29,7 @@ class Service:
         self._claims: dict[Path, Claim] = {}
         self._recording: tuple[Path, ModuleCapture] | None = None
         self._pid = os.getpid()
+        self._lost = 0
 
     @property
     def current_step(self) -> int:
@@ -71,10 +72,20 @@ class Service:
         folder, capture = self._recording
         self._recording = None
         capture.detach()
+        dump = self._dumps[folder]
         try:
-            self._dumps[folder].write(ended_by)
+            written = dump.write(ended_by)
         except Exception as error:
             self._problems.note("stopping", error)
+            written = False
+        if not written:
+            self._tell_of_loss(dump.folder)
+
+    def _tell_of_loss(self, folder: Path) -> None:
+        """At the 1st, 2nd, 4th, 8th, … dump that could not be written: a full disk may stay full for long."""
+        self._lost += 1
+        if self._lost & (self._lost - 1) == 0:
+            LOGGER.warning("probe-patch: %d dumps are lost so far, the last one that of %s", self._lost, folder)
 
     def step(self) -> None:
         """End the step: what runs is stopped, and the next start belongs to the next step."""
@@ -110,7 +121,7 @@ class Service:
         if dump is None:
             claim = self._claims[folder] = claim_folder(folder, identity.folder)
             dump = self._dumps[folder] = Dump(self.config, claim, identity, self._step, occasion, self._said)
-            LOGGER.info("probe-patch: recording into %s", dump.folder)
+            LOGGER.debug("probe-patch: recording into %s", dump.folder)
         return dump
 
     def _begin(self, model: Model, dump: Dump, folder: Path) -> None:

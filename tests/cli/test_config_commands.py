@@ -71,7 +71,7 @@ def test_check_prints_the_whole_config_as_json(folder: Path) -> None:
 
 BAD = [
     ("{", "c.json:1:2: not JSON"),
-    ("[]", "c.json: must hold a JSON object {...}, not a list"),
+    ("[]", "c.json: must hold a JSON object {...}, not []"),
     ('{"level": "L0"}', "c.json: dump_path is missing; write where the dump shall go"),
     ('{"dump_path": "/d", "dump_path": "/e"}', 'c.json: the key "dump_path" stands there twice; keep one'),
     (

@@ -79,7 +79,7 @@ def test_ranges_are_inclusive_and_in_any_order(ranges: list[tuple[int, int]]) ->
     [
         ('{"dump_path": }', "c.json:1:15: not JSON: Expecting value"),
         ('{\n "dump_path" 1}', "c.json:2:14: not JSON: Expecting ':' delimiter"),
-        ('["dump_path"]', "c.json: must hold a JSON object {...}, not a list"),
+        ('["dump_path"]', 'c.json: must hold a JSON object {...}, not ["dump_path"]'),
         ('{"dump_path": "a", "dump_path": "b"}', 'c.json: the key "dump_path" stands there twice; keep one'),
         ('{"dump_path": "a", "statistics": {"list": [], "list": []}}', '"list" stands there twice'),
         ('{"level": "L0"}', "c.json: dump_path is missing; write where the dump shall go"),

@@ -4,6 +4,7 @@ import builtins
 import functools
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from tests.harness.trace import Event, Recorder
 FILE_NAME = "model_runner.py"
 _MODULE = "sglang.srt.model_executor.model_runner"
 _PROBE_MODULE = "probe_patch.runtime.sglang"
+
+# Of objects that a run makes, such as a lambda: they differ from run to run.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 @dataclass
@@ -101,6 +105,7 @@ def outcome(function: Callable[..., Any]) -> str:
     parameters = inspect.signature(function).parameters.values()
     needed = [each for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
     try:
-        return f"returned {function(*(Outside(each.name, {'forward_pass_id': 0}) for each in needed))!r}"
+        how = f"returned {function(*(Outside(each.name, {'forward_pass_id': 0}) for each in needed))!r}"
     except Exception as error:
-        return f"raised {error!r}"
+        how = f"raised {error!r}"
+    return _ADDRESS.sub("", how)

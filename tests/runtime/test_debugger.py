@@ -205,7 +205,7 @@ def test_an_earlier_runs_dump_is_moved_aside(tmp_path: Path, caplog: pytest.LogC
         model(ones(rows, 4))
         debugger.stop()
         (folder / ".dump.json.99").touch()
-    kept = [tmp_path / "dump/replaced" / f"step0-rank0-{number}" for number in (1, 2)]
+    kept = [tmp_path / "dump.replaced" / f"step0-rank0-{number}" for number in (1, 2)]
     norms = [
         read_dump(where).data["Module.norm.LayerNorm.forward.0"]["output"][0]["shape"] for where in (*kept, folder)
     ]

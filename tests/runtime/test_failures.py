@@ -92,7 +92,7 @@ def test_a_full_disk_for_one_file_leaves_the_others(
     folder = tmp_path / "dump/step0/rank0"
     assert sorted(path.name for path in folder.iterdir()) == ["construct.json", "meta.json", "stack.json"]
     assert '"kind": "writing dump.json"' in (folder / "meta.json").read_text()
-    assert "writing dump.json failed (OSError: [Errno 28] No space left on device)" in caplog.text
+    assert f"writing dump.json failed (OSError: [Errno 28] No space left on device, in {folder})" in caplog.text
 
 
 def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(

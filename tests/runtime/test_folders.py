@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_patch.runtime.beside import locks_folder
 from probe_patch.runtime.claims import claim_folder
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.folders import open_step
@@ -153,7 +154,8 @@ def test_without_locks_a_rank_is_still_one_processs_own(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.lockf", no_locks)
-    (tmp_path / ".rank0.taken").touch()  # by a process on another node
+    locks_folder(tmp_path).mkdir()
+    (locks_folder(tmp_path) / "rank0.taken").touch()  # by a process on another node
     claim = claim_free_rank(tmp_path, 0, 1)
     assert claim.rank == 1
     assert "cannot be locked (No locks available)" in caplog.text
@@ -164,6 +166,6 @@ def test_without_locks_a_rank_is_still_one_processs_own(
 def test_a_rank_that_another_node_took_is_no_longer_ours(tmp_path: Path) -> None:
     claim = claim_free_rank(tmp_path, 0, 1)
     assert claim.is_ours()
-    (tmp_path / ".rank0.owner").write_text('{"host": "another"}')
+    (locks_folder(tmp_path) / "rank0.owner").write_text('{"host": "another"}')
     assert not claim.is_ours()
     assert claim_free_rank(tmp_path, 0, 1).rank == 1

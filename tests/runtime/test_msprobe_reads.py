@@ -16,17 +16,18 @@ MSPROBE = Path(__file__).parents[2] / ".venv-msprobe" / "bin" / "msprobe"
 
 @pytest.fixture
 def two_dumps(tmp_path: Path) -> tuple[Path, Path]:
-    """One model on two ranks, on two inputs; one of its modules raised."""
+    """One model in two steps on two ranks, on two inputs; one of its modules raised."""
     needs(MSPROBE.exists(), "make venv-msprobe installs msProbe")
     torch.manual_seed(0)
     model = torch.nn.Sequential(Mlp(), Recovers())
     model[1].risky.error = ValueError("planned")  # type: ignore[union-attr]
     for name, scale in (("left", 1.0), ("right", 2.0)):
         for rank in (0, 1):
-            debugger = PrecisionDebugger(dump_path=str(tmp_path / name))
-            debugger.start(model, rank_id=rank)
-            model(scale * ones(2, 4))
-            debugger.stop()
+            debugger = PrecisionDebugger(dump_path=str(tmp_path / name), step=[])
+            for _ in range(2):
+                debugger.start(model, rank_id=rank)
+                model(scale * ones(2, 4))
+                debugger.step()
     return tmp_path / "left", tmp_path / "right"
 
 

@@ -90,7 +90,7 @@ def test_each_phase_has_its_own_folder_and_counts_from_0(dump_path: Path) -> Non
     actor = patched()
     for rollout_id in (10, 11):
         assert actor.train_actor(rollout_id) == f"rollout {rollout_id}"
-    assert sorted(path.name for path in dump_path.iterdir()) == sorted(PHASE_FOLDERS.values())
+    assert sorted(path.name for path in dump_path.glob("[!.]*")) == sorted(PHASE_FOLDERS.values())
     for step, rollout_id in enumerate((10, 11)):
         for phase in PHASES:
             dump = read_phase(dump_path, phase, step)

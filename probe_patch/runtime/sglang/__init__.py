@@ -18,6 +18,7 @@ from probe_patch.runtime.log import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from probe_patch.runtime.settings import DumpSettings
     from probe_patch.runtime.sglang.watch import Watch
 
 P = ParamSpec("P")
@@ -39,15 +40,20 @@ class Probe:
         """Decorate ``ModelRunner.__init__``: once it has returned, the runner's forwards are watched.
 
         Raises:
-            ConfigError: when a runner is built, for a config that cannot be read or served or written to.
+            ConfigError: when a runner is built, before its model is loaded: the config cannot be read or served, or its
+                dump path cannot be written.
         """
         if hasattr(function, MARK):
             return function
 
         @functools.wraps(function)
         def initialised(runner: Runner, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            from probe_patch.config import find_config
+            from probe_patch.runtime.settings import read_settings
+
+            settings = read_settings(find_config(os.environ, "rollout", self._config))
             function(runner, *args, **kwargs)
-            self._watch(runner, _arguments(function, (runner, *args), kwargs))
+            self._watch(runner, _arguments(function, (runner, *args), kwargs), settings)
 
         setattr(initialised, MARK, True)
         return initialised
@@ -83,9 +89,7 @@ class Probe:
         except TypeError:  # a runner that cannot be a key was never watched
             return None
 
-    def _watch(self, runner: Any, arguments: Mapping[str, object]) -> None:
-        from probe_patch.config import find_config
-        from probe_patch.errors import ProbePatchError
+    def _watch(self, runner: Any, arguments: Mapping[str, object], settings: DumpSettings) -> None:
         from probe_patch.runtime.sglang.watch import watch_for
 
         if getattr(runner, "msprobe_debugger", None) is not None:
@@ -95,15 +99,18 @@ class Probe:
             )
             return
         try:
-            watch = watch_for(runner, arguments, find_config(os.environ, "rollout", self._config))
+            watch = watch_for(runner, arguments, settings)
             if watch is not None:
                 self._watches[runner] = watch
                 # When the runner goes, or at the interpreter's exit.
                 weakref.finalize(runner, watch.say_if_nothing_recorded)
-        except ProbePatchError:
-            raise
         except Exception as error:
-            LOGGER.warning("probe-patch: nothing will be recorded (%s: %s)", type(error).__name__, error)
+            LOGGER.warning(
+                "probe-patch: nothing will be recorded into %s (%s: %s)",
+                settings.dump_path,
+                type(error).__name__,
+                error,
+            )
 
 
 def _arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, object]:

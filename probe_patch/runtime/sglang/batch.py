@@ -38,12 +38,14 @@ class Inputs:
     """What went into one forward.
 
     Attributes:
+        by_embeddings: whether embeddings went in, so that the batch's token ids are only placeholders and left out.
         tensors: whole numbers of shape (tokens,) or (sequences,), by the names above; copies, on the batch's device.
         request_ids: of the sequences, in order; None where the version does not say.
     """
 
     tensors: Mapping[str, Tensor]
     request_ids: tuple[str, ...] | None
+    by_embeddings: bool
 
 
 def mode_of(batch: object, further: Sequence[object]) -> str:
@@ -70,7 +72,10 @@ def copy_inputs(batch: object) -> Inputs:
         tensors = {name: tensor for name, places in _INPUTS.items() if (tensor := _first(batch, places)) is not None}
         if "positions" not in tensors and (derived := _derived_positions(batch, tensors)) is not None:
             tensors["positions"] = derived
-    return Inputs(tensors, _request_ids(batch))
+    by_embeddings = isinstance(getattr(batch, "input_embeds", None), Tensor)
+    if by_embeddings:
+        tensors.pop("input_ids", None)
+    return Inputs(tensors, _request_ids(batch), by_embeddings)
 
 
 def _first(batch: object, places: Sequence[str]) -> Tensor | None:

@@ -51,6 +51,7 @@ class RecordedForward:
                 "mode": self.mode,
                 "tokens": self.tokens,
                 "request_ids": self.inputs.request_ids,
+                "input_embeds": self.inputs.by_embeddings,
                 "model_path": state.model_path,
                 "weight_version": state.weight_version,
                 **self._lengths(),

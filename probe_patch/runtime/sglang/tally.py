@@ -6,8 +6,8 @@ from typing import Final
 from probe_patch.runtime.sglang.selection import FEW_TOKENS, Selection
 
 PATIENCE: Final = 10
-"""Skipped forwards after which a process that has recorded nothing says so: most of them are ended by a signal, and an
-exit handler would never run."""
+"""Forwards after which a process that has recorded nothing says so: most of them are ended by a signal, and an exit
+handler would never run."""
 
 
 class Tally:
@@ -21,7 +21,7 @@ class Tally:
     def why_nothing(self, selection: Selection) -> str:
         """The likely cause, and what to change, where nothing was recorded."""
         if self.counted:
-            return f"{self.counted} forwards counted, and step in config.json selects none of them"
+            return f"{self.counted} forwards have counted so far, and step in config.json selects none of them"
         few = self.skipped[FEW_TOKENS]
         if few:
             return (

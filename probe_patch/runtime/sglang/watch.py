@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from probe_patch.dump_format import rollout_folder
@@ -12,7 +11,7 @@ from probe_patch.runtime.free_ranks import claim_free_rank
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.ranks import Identity
 from probe_patch.runtime.service import Service
-from probe_patch.runtime.settings import DumpSettings, read_settings
+from probe_patch.runtime.settings import DumpSettings
 from probe_patch.runtime.sglang.batch import copy_inputs, mode_of, token_count
 from probe_patch.runtime.sglang.engine import Engine, engine_of, state_of
 from probe_patch.runtime.sglang.forward import RecordedForward
@@ -20,19 +19,17 @@ from probe_patch.runtime.sglang.selection import Selection
 from probe_patch.runtime.sglang.tally import PATIENCE, Tally
 
 
-def watch_for(runner: object, arguments: Mapping[str, object], config_path: Path | None) -> "Watch | None":
+def watch_for(runner: object, arguments: Mapping[str, object], settings: DumpSettings) -> "Watch | None":
     """What records a runner whose ``__init__`` has returned; None for a draft model nobody asked for.
 
     Args:
         runner: the ``ModelRunner``.
         arguments: what its ``__init__`` was given, by parameter.
-        config_path: a config.json, or None.
+        settings: what is asked for.
 
     Raises:
-        ConfigError: the config cannot be read or served, or its dump path cannot be written.
         OSError: the rank's folder cannot be claimed.
     """
-    settings = read_settings(config_path)
     engine = engine_of(runner, arguments)
     if engine.is_draft and not settings.rollout.draft:
         return None
@@ -56,6 +53,8 @@ class Watch:
         self._pid = os.getpid()
         if self._is_selected():
             self._introduce(server_args)
+        else:
+            LOGGER.info("probe-patch: DUMP_ON is on, but rank in config.json leaves out rank %d", self._claim.rank)
 
     def _is_selected(self) -> bool:
         return self._settings.selects_rank(self._claim.rank)
@@ -81,13 +80,13 @@ class Watch:
         reason = self._selection.reason_to_skip(mode, tokens)
         if reason is not None:
             self.tally.skipped[reason] += 1
-            if self.tally.skipped.total() == PATIENCE:
-                self.say_if_nothing_recorded()
+            self._say_if_it_takes_long()
             return False
         limit = self._selection.max_forwards
         self.tally.counted += 1
         if (limit is not None and self.tally.recorded >= limit) or not self.service.selects_this_step(self._identity):
             self.service.step()
+            self._say_if_it_takes_long()
             return False
         self._keep_a_rank_of_its_own()
         self.tally.recorded += 1
@@ -119,6 +118,10 @@ class Watch:
                 self._folder,
                 self._claim.rank,
             )
+
+    def _say_if_it_takes_long(self) -> None:
+        if self.tally.skipped.total() + self.tally.counted == PATIENCE:
+            self.say_if_nothing_recorded()
 
     def say_if_nothing_recorded(self) -> None:
         """Once: why this process, of which a forked child is none, has recorded nothing yet."""

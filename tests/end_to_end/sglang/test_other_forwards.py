@@ -134,10 +134,10 @@ def test_a_draft_model_is_dumped_only_when_asked_and_apart(
     outcomes: dict[str, Outcome], scratch: Path, era: str
 ) -> None:
     target = [(0, "EXTEND", 4), (1, "DECODE", 1)]
-    assert [path.name for path in dump_of(scratch, era, "draft").iterdir()] == ["rollout"]
+    assert [path.name for path in dump_of(scratch, era, "draft").glob("[!.]*")] == ["rollout"]
     assert modes_in(dump_of(scratch, era, "draft")) == target
     both = dump_of(scratch, era, "draft too")
-    assert sorted(path.name for path in both.iterdir()) == ["rollout", "rollout_draft"]
+    assert sorted(path.name for path in both.glob("[!.]*")) == ["rollout", "rollout_draft"]
     assert modes_in(both) == modes_in(both, "rollout_draft") == target
     assert [dump.meta["engine"]["is_draft"] for dump in forwards_in(both, "rollout_draft")] == [True, True]
 
@@ -147,7 +147,7 @@ def test_prefill_and_decode_servers_share_one_config_and_dump_apart(
     outcomes: dict[str, Outcome], scratch: Path, era: str
 ) -> None:
     dump_path = dump_of(scratch, era, "prefill server")
-    assert sorted(path.name for path in dump_path.iterdir()) == ["rollout_decode", "rollout_prefill"]
+    assert sorted(path.name for path in dump_path.glob("[!.]*")) == ["rollout_decode", "rollout_prefill"]
     assert modes_in(dump_path, "rollout_prefill") == [(0, "EXTEND", 4)]
     assert modes_in(dump_path, "rollout_decode") == [(0, "DECODE", 2), (1, "DECODE", 2)]
     roles = [next(forwards_in(dump_path, f"rollout_{role}")).meta["engine"]["role"] for role in ("prefill", "decode")]

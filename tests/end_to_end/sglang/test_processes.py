@@ -99,7 +99,7 @@ def assert_each_has_its_own(dump_path: Path, members: Sequence[Member]) -> None:
     """As many ranks as processes, each written by one of them from its first step to its last, nothing moved aside."""
     by_rank = owners(dump_path)
     assert sorted(by_rank.values()) == sorted([member.name] * STEPS for member in members)
-    assert not (dump_path / "rollout" / "replaced").exists()
+    assert not (dump_path / "rollout.replaced").exists()
 
 
 def tensor_parallel(engine: str, size: int, **server_args: object) -> list[Member]:
@@ -218,7 +218,7 @@ def test_where_locks_end_at_the_node_the_earlier_process_makes_way_and_nothing_i
     assert first.stdout.readline() == "served\n"
     assert owners(dump_path) == {0: ["second"] * STEPS, 1: ["first"] * STEPS}
     assert {meta["step"] for meta in metas(dump_path) if meta["rank"] == 1} == {2, 3}
-    moved = (dump_path / "rollout" / "replaced").glob("*/meta.json")
+    moved = (dump_path / "rollout.replaced").glob("*/meta.json")
     assert [json.loads(path.read_bytes())["forward"]["model_path"] for path in moved] == ["first"] * STEPS
 
 
@@ -228,9 +228,9 @@ def test_a_rerun_takes_the_same_rank_and_moves_the_old_dumps_aside(start: Start,
     first.communicate(timeout=60)
     start([Member("new")])
     assert owners(dump_path) == {0: ["new"] * STEPS}
-    moved = sorted(path.name for path in (dump_path / "rollout" / "replaced").iterdir())
+    moved = sorted(path.name for path in (dump_path / "rollout.replaced").iterdir())
     assert moved == ["step0-rank0-1", "step1-rank0-1"]
-    kept = json.loads((dump_path / "rollout" / "replaced" / "step1-rank0-1" / "meta.json").read_bytes())
+    kept = json.loads((dump_path / "rollout.replaced" / "step1-rank0-1" / "meta.json").read_bytes())
     assert kept["forward"]["model_path"] == "old"
 
 

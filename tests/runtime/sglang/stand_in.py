@@ -36,6 +36,7 @@ class ForwardBatch:
     positions: Tensor
     extend_prefix_lens: Tensor | None = None
     rids: list[str] | None = None
+    input_embeds: Tensor | None = None
 
 
 class Model(nn.Module):

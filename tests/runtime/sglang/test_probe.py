@@ -57,6 +57,7 @@ def test_the_first_real_prefill_is_step_0(configure: Configure, runner_class: ty
         "mode": "EXTEND",
         "tokens": 3,
         "request_ids": ["r1"],
+        "input_embeds": False,
         "model_path": "tiny",
         "weight_version": None,
         "seq_lens": [3],
@@ -221,7 +222,7 @@ def test_a_rank_that_another_node_took_is_given_up(
     dump = configure()
     runner = runner_class()
     runner.forward(extend())
-    (dump / "rollout" / ".rank0.owner").write_text('{"host": "another"}')
+    (dump / ".rollout.locks" / "rank0.owner").write_text('{"host": "another"}')
     runner.forward(extend())
     assert sorted(str(path.relative_to(dump)) for path in dump.glob("rollout/step*/rank*")) == [
         "rollout/step0/rank0",
@@ -239,7 +240,7 @@ def test_draft_models_are_left_out_unless_asked_for(
     target, drafter = runner_class(), runner_class(is_draft_worker=True)
     drafter.forward(extend())
     target.forward(extend())
-    assert sorted(path.name for path in dump.iterdir()) == folders
+    assert sorted(path.name for path in dump.glob("[!.]*")) == folders
     assert meta_of(dump / "rollout" / "step0" / "rank0")["engine"]["is_draft"] is False
 
 
@@ -258,7 +259,7 @@ def test_disaggregated_servers_have_a_folder_each(
     runner = runner_class(server_args=ServerArgs(disaggregation_mode=role))
     runner.forward(extend())
     runner.forward(decode())
-    assert [path.name for path in dump.iterdir()] == [folder]
+    assert [path.name for path in dump.glob("[!.]*")] == [folder]
     assert list(steps(dump / folder).values()) == modes
 
 
@@ -290,6 +291,99 @@ def test_a_config_that_cannot_be_served_stops_the_server(
     (tmp_path / "config.json").write_text('{"dump_path": "/dump", "level": "L2"}')
     with pytest.raises(ConfigError, match="L2"):
         runner_class()
+
+
+@pytest.mark.parametrize("config", ['{"dump_path": "/dump", "level": "L2"}', '{"dump_path": "/proc/nobody/dump"}', "{"])
+def test_a_bad_config_stops_the_server_before_its_model_is_loaded(
+    configure: Configure, tmp_path: Path, config: str
+) -> None:
+    configure()
+    (tmp_path / "config.json").write_text(config)
+    loaded = []
+
+    class Loading(PlainRunner):
+        def __init__(self) -> None:
+            loaded.append(True)
+
+    with pytest.raises(ConfigError):
+        patched(Loading)()
+    assert loaded == []
+
+
+def test_token_ids_that_stand_for_embeddings_are_left_out(
+    configure: Configure, runner_class: type[PlainRunner]
+) -> None:
+    folder = configure() / "rollout" / "step0" / "rank0"
+    batch = extend(3)
+    batch.input_embeds = torch.zeros(3, 4)
+    runner_class().forward(batch)
+    forward = meta_of(folder)["forward"]
+    assert forward["input_embeds"] is True
+    assert forward["tokens"] == 3
+    assert "input_ids" not in forward
+    assert "input_ids" not in torch.load(folder / "inputs.pt", weights_only=True)
+
+
+def test_a_rank_that_is_left_out_is_said(
+    configure: Configure, runner_class: type[PlainRunner], caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(rank=[3])
+    caplog.set_level(logging.INFO)
+    runner = runner_class()
+    for _ in range(12):
+        runner.forward(extend())
+    assert [record.message for record in caplog.records if "leaves out rank 0" in record.message] != []
+    assert "nothing is recorded yet" not in caplog.text
+
+
+def test_a_step_that_is_far_off_is_said_while_the_server_runs(
+    configure: Configure, runner_class: type[PlainRunner], caplog: pytest.LogCaptureFixture
+) -> None:
+    configure(step=[500])
+    runner = runner_class()
+    for _ in range(12):
+        runner.forward(extend())
+    assert caplog.text.count("10 forwards have counted so far, and step in config.json selects none of them") == 1
+
+
+def test_dumps_that_are_lost_are_counted_and_none_is_said_to_be_there(
+    configure: Configure,
+    runner_class: type[PlainRunner],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    dump = configure()
+    runner = runner_class()
+    caplog.set_level(logging.INFO)
+
+    def full(path: Path, pieces: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("probe_patch.runtime.dump.write_atomically", full)
+    for _ in range(5):
+        runner.forward(extend())
+    lost = [record.message for record in caplog.records if "lost so far" in record.message]
+    assert [sentence.split(" dumps")[0].rsplit(" ", 1)[1] for sentence in lost] == ["1", "2", "4"]
+    assert str(dump / "rollout" / "step3" / "rank0") in lost[-1]
+    assert "entries in" not in caplog.text
+
+
+def test_steps_of_an_earlier_run_do_not_stay_among_those_of_this_one(configure: Configure) -> None:
+    dump = configure()
+    for steps_served in (3, 1):
+        program = SERVES_AND_COUNTS.format(steps_served)
+        subprocess.run([sys.executable, "-c", program], check=True)
+    assert [path.name for path in (dump / "rollout").iterdir()] == ["step0"]
+    kept = sorted(path.name for path in (dump / "rollout.replaced").iterdir())
+    assert kept == ["step0-rank0-1", "step1-rank0-1", "step2-rank0-1"]
+
+
+SERVES_AND_COUNTS = """
+from tests.runtime.sglang.stand_in import PlainRunner, extend, patched
+runner = patched(PlainRunner)()
+for _ in range({}):
+    runner.forward(extend())
+"""
 
 
 def test_wrapping_twice_records_once(configure: Configure) -> None:
