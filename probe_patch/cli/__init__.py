@@ -1,7 +1,8 @@
 """The command line: thin verbs over the rest, and the only place that prints.
 
 Data goes to stdout, everything else to stderr. Exit codes: 0 done or as expected; 1 ``check`` found a difference; 2
-wrong usage; 3 refused, nothing written; 4 the system failed, rolled back; 130 interrupted.
+wrong usage; 3 refused, nothing written; 4 the system failed, rolled back; 128 and a signal's
+number (130 for Ctrl-C) interrupted, rolled back.
 """
 
 import click

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from probe_patch.cli.errors import say_note
-from probe_patch.cli.options import format_option
+from probe_patch.cli.options import PATH, format_option
 from probe_patch.cli.output import echo
 from probe_patch.config import load_config, starter_config
 from probe_patch.errors import Refused, SystemFailed
@@ -17,7 +17,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("file", type=click.Path(path_type=Path), default=Path("config.json"))
+@click.argument("file", type=PATH, default=Path("config.json"))
 @click.option(
     "--dump-path", metavar="FOLDER", default=None, help="Where dumps go [default: probe_patch_dump beside FILE]."
 )
@@ -41,7 +41,7 @@ def init(file: Path, dump_path: str | None) -> None:
 
 
 @config.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
 @format_option(("text", "json"))
 def check(file: Path, output: str) -> None:
     """Check FILE: every key known, every value one that this version serves."""

@@ -1,6 +1,7 @@
 """``env``: what to put into a run's environment."""
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,18 @@ from typing import Any
 import click
 
 from probe_patch.cli.errors import say_note
+from probe_patch.cli.options import PATH
 from probe_patch.cli.output import echo
 from probe_patch.config import load_config
 from probe_patch.errors import WrongUsage
 
-_FILE = click.Path(path_type=Path)
+_PLUGINS = "SGLANG_PLUGINS"
 
 
 @click.command()
-@click.option("--config", metavar="FILE", type=_FILE, help="The config.json for both sides.")
-@click.option("--train-config", metavar="FILE", type=_FILE, help="The config.json for the training side.")
-@click.option("--rollout-config", metavar="FILE", type=_FILE, help="The config.json for the generating side.")
+@click.option("--config", metavar="FILE", type=PATH, help="The config.json for both sides.")
+@click.option("--train-config", metavar="FILE", type=PATH, help="The config.json for the training side.")
+@click.option("--rollout-config", metavar="FILE", type=PATH, help="The config.json for the generating side.")
 @click.option("--merge", metavar="JSON", help="A runtime env of yours to add the variables to.")
 @click.option("--off", is_flag=True, help="Print the variables that keep the dump off.")
 @click.option("--export", is_flag=True, help="Print export lines for a shell instead of JSON.")
@@ -50,6 +52,7 @@ def env(
     if export:
         if merge is not None:
             raise WrongUsage("--merge adds to a JSON runtime env; it has no meaning with --export")
+        _say_if_our_plugin_is_skipped(os.environ.get(_PLUGINS, ""), off)
         for name, value in variables.items():
             echo(f"export {name}={shlex.quote(value)}")
         return
@@ -57,7 +60,17 @@ def env(
     for side in ("PROBE_PATCH_TRAIN_CONFIG", "PROBE_PATCH_ROLLOUT_CONFIG"):
         if config is not None and side in merged["env_vars"] and side not in variables:
             say_note(f"--merge already sets {side}, which that side reads instead of --config")
+    _say_if_our_plugin_is_skipped(merged["env_vars"].get(_PLUGINS, ""), off)
     click.echo(json.dumps(merged))
+
+
+def _say_if_our_plugin_is_skipped(plugins: str, off: bool) -> None:
+    """``SGLANG_PLUGINS``, where it is not empty, lists with commas the only plugins that SGLang loads."""
+    if plugins and not off and "probe-patch" not in [name.strip() for name in plugins.split(",")]:
+        say_note(
+            f"{_PLUGINS} is {plugins} and does not name probe-patch: SGLang 0.5.11 and later then skips its plugin, "
+            f"and nothing of the inference side is dumped; set it to {plugins},probe-patch"
+        )
 
 
 def _merged(merge: str | None, variables: dict[str, str]) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """How an error reaches the user: one sentence on stderr and an exit code, never a traceback."""
 
+import contextlib
 import errno
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
-from probe_patch.entry import INTERRUPTED, INTERRUPTED_SENTENCE
+from probe_patch.entry import exit_code_of, sentence_of
 from probe_patch.errors import ProbePatchError, SystemFailed
 
 
@@ -27,10 +29,11 @@ class Commands(click.Group):
         except ProbePatchError as error:
             say_error(error)
             ctx.exit(error.exit_code)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interruption:
             # click would end with 1, the code of a check that found a difference.
-            click.echo(INTERRUPTED_SENTENCE, err=True)
-            ctx.exit(INTERRUPTED)
+            with contextlib.suppress(OSError):  # a terminal that hangs up takes no sentence
+                click.echo(sentence_of(interruption), err=True)
+            ctx.exit(exit_code_of(interruption))
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise  # the reader of our output has gone; click ends quietly
@@ -42,6 +45,10 @@ def _sentence(error: OSError) -> str:
     if error.strerror is None:
         return str(error)
     if error.filename is None:
+        try:
+            Path.cwd()
+        except OSError as gone:
+            return f"the current directory: cannot be looked at ({gone.strerror}); go to one that exists"
         return f"cannot print ({error.strerror}); probe-patch status tells what was done"
     return f"{error.filename}: {error.strerror}"
 

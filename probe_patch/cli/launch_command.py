@@ -8,16 +8,17 @@ from pathlib import Path
 import click
 from packaging.version import Version
 
+from probe_patch.cli.dumped_modes import dumped_modes
 from probe_patch.cli.errors import say_note
-from probe_patch.cli.options import format_option
+from probe_patch.cli.options import PATH, format_option
 from probe_patch.cli.output import echo
 from probe_patch.config import load_config
 from probe_patch.config.model import Config
-from probe_patch.dump_format import PD_ROLES
 from probe_patch.errors import WrongUsage
-from probe_patch.launch.advice import Advice, Via, advice, parse_version
+from probe_patch.launch.advice import Advice, Via, advice, is_too_old, parse_version
 from probe_patch.launch.native import is_native
 from probe_patch.launch.package import package_among, package_in
+from probe_patch.launch.settings import NEWEST
 from probe_patch.launch.source import read_fields
 from probe_patch.launch.version import find_version
 from probe_patch.patcher.interpreter import importable
@@ -33,12 +34,12 @@ class _Found:
 
 
 @click.command("launch-args")
-@click.argument("tree", metavar="[TREE]", required=False, type=click.Path(path_type=Path))
+@click.argument("tree", metavar="[TREE]", required=False, type=PATH)
 @click.option(
     "--for", "via", type=click.Choice(["sglang", "slime"]), default="sglang", show_default=True, help="Whose flags."
 )
 @click.option("--sglang-version", metavar="VERSION", help="The version to print for, instead of finding it.")
-@click.option("--config", "config_file", metavar="FILE", type=click.Path(path_type=Path), help="What is dumped.")
+@click.option("--config", "config_file", metavar="FILE", type=PATH, help="What is dumped.")
 @click.option(
     "--python", metavar="EXE", help="Ask this interpreter, instead of this one, which SGLang it would import."
 )
@@ -61,7 +62,7 @@ def launch_args(
     """
     found = _named(sglang_version, tree, python) if sglang_version is not None else _look(tree, python)
     config = _load(config_file)
-    modes = frozenset({"extend"}) if config is None else _modes(config)
+    modes = frozenset({"extend"}) if config is None else dumped_modes(config)
     advices = advice(found.version, via, modes, "L0" if config is None else config.level, found.fields)
     if output == "json":
         click.echo(json.dumps(_document(found, via, advices), indent=2))
@@ -96,18 +97,11 @@ def _load(file: Path | None) -> Config | None:
     return loaded.config
 
 
-def _modes(config: Config) -> frozenset[str]:
-    """The modes that any server is to dump; prefill and decode servers count where config.json speaks of them."""
-    rollout = config.rollout
-    sections = [rollout.for_role(role) for role in PD_ROLES if role == "null" or role in rollout.model_fields_set]
-    return frozenset(mode for section in sections for mode in section.modes)
-
-
 def _explain(found: _Found, via: Via, advices: tuple[Advice, ...]) -> None:
-    what = f"SGLang {found.version or 'of unknown version'}"
+    what = f"SGLang {_named_version(found.version)}"
     say_note(what if found.folder is None else f"{what} in {found.folder}")
-    if found.version is not None and Version(found.version).is_devrelease and found.fields is None:
-        say_note("a development build may have other flags than its number says; name its TREE to have its source read")
+    if found.version is not None:
+        _say_what_is_not_known(Version(found.version), source_was_read=found.fields is not None)
     if is_native(found.version, found.fields):
         say_note(
             "this SGLang is not patched: with DUMP_ON=1 the plugin of probe-patch dumps, wherever both are installed; "
@@ -117,6 +111,22 @@ def _explain(found: _Found, via: Via, advices: tuple[Advice, ...]) -> None:
         say_note(f"{_what(each)}{each.reason}")
     if via == "slime":
         say_note("the variables belong into the environment of the Ray job, which slime's engines inherit")
+
+
+def _named_version(version: str | None) -> str:
+    if version is None:
+        return "of unknown version"
+    return f"of unknown version (it calls itself {version})" if is_too_old(version) else version
+
+
+def _say_what_is_not_known(version: Version, source_was_read: bool) -> None:
+    if version.is_prerelease and not source_was_read:
+        say_note(
+            "a development build or pre-release may have other flags than its number says; name its TREE to have its "
+            "source read"
+        )
+    elif Version(version.public) > Version(NEWEST):
+        say_note(f"it is later than {NEWEST}, the newest that probe-patch knows; its flags may differ from these")
 
 
 def _what(each: Advice) -> str:

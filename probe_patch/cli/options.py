@@ -2,16 +2,38 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from probe_patch.dump_format import Phase
+from probe_patch.errors import WrongUsage
 from probe_patch.patcher.request import ALL_PHASES, parse_phases
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-trees_argument = click.argument("trees", metavar="[TREE]...", nargs=-1, type=click.Path(path_type=Path))
+
+class NamedPath(click.Path):
+    """A path that is not empty: an empty word comes from a variable that is not set, and means no folder at all."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            raise WrongUsage(f"{_name_of(param)} is empty (a variable that is not set?); name one, or leave it out")
+        return super().convert(value, param, ctx)
+
+
+def _name_of(param: click.Parameter | None) -> str:
+    if param is None:
+        return "the path"
+    return param.opts[0] if isinstance(param, click.Option) else param.human_readable_name.strip("[].")
+
+
+PATH: Final = NamedPath()
+
+trees_argument = click.argument("trees", metavar="[TREE]...", nargs=-1, type=PATH)
 
 python_option = click.option(
     "--python", metavar="EXE", help="Ask this interpreter, instead of this one, which slime and SGLang it would import."

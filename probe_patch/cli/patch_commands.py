@@ -6,10 +6,12 @@ from pathlib import Path
 import click
 
 from probe_patch.cli.diff import print_diff
+from probe_patch.cli.dumped_modes import dumped_modes
 from probe_patch.cli.errors import say_note
-from probe_patch.cli.options import format_option, phases_option, python_option, trees_argument
+from probe_patch.cli.options import PATH, format_option, phases_option, python_option, trees_argument
 from probe_patch.cli.report import CHECK_FORMATS, FORMATS, Report, print_report, say_notes
 from probe_patch.config import load_config
+from probe_patch.config.model import Config
 from probe_patch.dump_format import Phase
 from probe_patch.errors import WrongUsage
 from probe_patch.patcher import verbs
@@ -25,7 +27,7 @@ from probe_patch.patcher.verbs import Expectation
 @click.option(
     "--config",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="The config.json to use when the environment names none; its absolute path goes into the patch.",
 )
 @click.option("--diff", is_flag=True, help="Only show what would change, as a diff; write nothing.")
@@ -47,8 +49,12 @@ def apply(
     by itself and is left as it is.
     """
     targets = find_targets(trees, python)
-    request = Request(phases or ALL_PHASES, _checked_config(config))
-    _finish("apply", verbs.apply(targets, request, dry_run=diff), output, diff)
+    if config is None:
+        results = verbs.apply(targets, Request(phases or ALL_PHASES), dry_run=diff)
+    else:
+        modes = dumped_modes(_checked(config))
+        results = verbs.apply(targets, Request(phases or ALL_PHASES, str(config.absolute())), diff, modes)
+    _finish("apply", results, output, diff)
 
 
 @click.command()
@@ -93,13 +99,12 @@ def status(trees: tuple[Path, ...], python: str | None, output: str) -> None:
     _finish("status", verbs.status(find_targets(trees, python)), output, diff=False)
 
 
-def _checked_config(config: Path | None) -> str | None:
-    """Its absolute path, once it is known to be a config the runtime accepts."""
-    if config is None:
-        return None
-    for warning in load_config(config).warnings:
-        say_note(f"{config}: {warning}")
-    return str(config.absolute())
+def _checked(file: Path) -> Config:
+    """A config that the runtime accepts."""
+    loaded = load_config(file)
+    for warning in loaded.warnings:
+        say_note(f"{file}: {warning}")
+    return loaded.config
 
 
 def _finish(verb: str, results: Sequence[Result], output: str, diff: bool) -> None:

@@ -52,9 +52,9 @@ def advice(
 
     Raises:
         WrongUsage: ``version`` is no version.
-        Refused: it is older than any that probe-patch knows.
+        Refused: it is older than any that probe-patch knows, and there are no fields to go by instead.
     """
-    release = None if version is None else parse_version(version)
+    release = None if version is None or (fields is not None and is_too_old(version)) else parse_version(version)
     return tuple(_advice(setting, via) for setting in settings_of(release, fields) if setting.matters_to(modes, level))
 
 
@@ -69,9 +69,20 @@ def parse_version(text: str) -> Version:
         version = Version(text)
     except InvalidVersion:
         raise WrongUsage(f'"{text}" is no version of SGLang; give one such as 0.5.9') from None
-    if version < Version(OLDEST):
-        raise Refused(f"SGLang {text} is older than {OLDEST}, the first that probe-patch knows; use a later one")
+    if is_too_old(text):
+        raise Refused(
+            f"SGLang {text} is older than {OLDEST}, the first that probe-patch knows; use a later one, or, if it is a "
+            "development build that only calls itself so, name its TREE to have its source read"
+        )
     return version
+
+
+def is_too_old(version: str) -> bool:
+    """Whether it is older than any that probe-patch knows.
+
+    A build without tags calls itself ``0.0.0.dev1+gdce8b0606`` or the like, whatever it is: its source says more.
+    """
+    return Version(version) < Version(OLDEST)
 
 
 def settings_of(version: Version | None, fields: frozenset[str] | None = None) -> tuple[Setting, ...]:

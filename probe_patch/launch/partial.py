@@ -13,7 +13,7 @@ def decode_graphs(server: Server) -> bool:
 
 
 def decode_graph_backend(server: Server) -> bool:
-    return not _on_cpu(server) and _graph_backend(server, "decode") and _replays_counted_forwards(server)
+    return _decode_backend(server) and not _config_wins(server, "decode")
 
 
 def _replays_counted_forwards(server: Server) -> bool:
@@ -22,7 +22,34 @@ def _replays_counted_forwards(server: Server) -> bool:
 
 
 def prefill_graph_backend(server: Server) -> bool:
+    return _prefill_backend(server) and not _config_wins(server, "prefill")
+
+
+def graphs_of_the_config(server: Server) -> bool:
+    """Whether ``--cuda-graph-config`` brings graphs that the flag of their phase cannot turn off."""
+    decode = _decode_backend(server) and _config_wins(server, "decode")
+    return decode or (server.wants("extend") and _prefill_backend(server) and _config_wins(server, "prefill"))
+
+
+def _decode_backend(server: Server) -> bool:
+    return not _on_cpu(server) and _graph_backend(server, "decode") and _replays_counted_forwards(server)
+
+
+def _prefill_backend(server: Server) -> bool:
     return not _on_cpu(server) and _graph_backend(server, "prefill")
+
+
+def _config_wins(server: Server, phase: str) -> bool:
+    """Whether a backend other than "disabled" comes from ``--cuda-graph-config``.
+
+    It does where the flag of the phase says "disabled", or says nothing while something that the user gave decided:
+    SGLang remembers pairs of a phase and a key that were given.
+    """
+    flag = server.read(f"cuda_graph_backend_{phase}")
+    if isinstance(flag, str):
+        return flag == "disabled"
+    given = server.read("_cuda_graph_config_locked")
+    return isinstance(given, set | frozenset) and (phase, "backend") in given
 
 
 def _graph_backend(server: Server, phase: str) -> bool:
@@ -40,7 +67,12 @@ def piecewise_graphs_asked_for(server: Server) -> bool:
 
 
 def piecewise_graphs_not_off(server: Server) -> bool:
-    return not server.read("disable_piecewise_cuda_graph") and not _on_cpu(server)
+    off = server.read("disable_piecewise_cuda_graph") or server.read("enforce_piecewise_cuda_graph")
+    return not off and not _on_cpu(server)
+
+
+def piecewise_graphs_enforced(server: Server) -> bool:
+    return bool(server.read("enforce_piecewise_cuda_graph")) and not _on_cpu(server)
 
 
 def compiled(server: Server) -> bool:

@@ -22,7 +22,7 @@ class Setting:
         since: the first release with this form.
         effect: what happens to a dump without it: a clause.
         field: the field of ``ServerArgs`` that it is; None where it is not one.
-            words: what to pass; empty where nothing can be.
+        words: what to pass; empty where nothing can be.
         environment: the variable to set, and its value.
         avoid: the flag that must not be passed.
         remedy: what else to do, where there is neither of these.

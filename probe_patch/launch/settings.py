@@ -11,11 +11,13 @@ from probe_patch.launch import partial as running
 from probe_patch.launch.setting import BOTH, DECODE, EXTEND, Setting
 
 OLDEST: Final = "0.2.0"
+NEWEST: Final = "0.5.23"
 FIRST_NATIVE: Final = "0.5.11"
 HOOK_FIELD: Final = "msprobe_dump_config"
 
 _REPLAYED = "forward that is replayed from a CUDA graph calls no module, so nothing of it is recorded"
 _DECODE_REPLAYED = f"a decode {_REPLAYED}"
+_ANY_REPLAYED = f"a {_REPLAYED}"
 _EXTEND_REPLAYED = f"an extend {_REPLAYED}"
 _ONLY_DECODE = "extend forwards do not need it"
 _WHATEVER = "--disable-cuda-graph does not turn these graphs off"
@@ -51,6 +53,10 @@ SETTINGS: Final = (
         modes=EXTEND,
         state="extend forwards have CUDA graphs",
         effect=_EXTEND_REPLAYED,
+        remark=(
+            "put it last: of the flags for these graphs (until 0.5.19 --enforce-piecewise-cuda-graph and "
+            "--enable-breakable-cuda-graph too) the last one counts"
+        ),
         partial=running.prefill_graph_backend,
     ),
     Setting(
@@ -74,6 +80,25 @@ SETTINGS: Final = (
         effect=_EXTEND_REPLAYED,
         remark=_WHATEVER,
         partial=running.piecewise_graphs_asked_for,
+    ),
+    Setting(
+        concern="graphs all the same",
+        since="0.5.14",
+        field="cuda_graph_config",
+        avoid="--cuda-graph-config",
+        state="--cuda-graph-config asks for CUDA graphs",
+        effect=f"a backend that it names wins over the --cuda-graph-backend-… of its phase, and {_ANY_REPLAYED}",
+        partial=running.graphs_of_the_config,
+    ),
+    Setting(
+        concern="graphs all the same",
+        since="0.5.10",
+        field="enforce_piecewise_cuda_graph",
+        avoid="--enforce-piecewise-cuda-graph",
+        modes=EXTEND,
+        state="--enforce-piecewise-cuda-graph is given",
+        effect=f"it wins over --disable-piecewise-cuda-graph, and {_EXTEND_REPLAYED}",
+        partial=running.piecewise_graphs_enforced,
     ),
     Setting(
         concern="server warm-up",

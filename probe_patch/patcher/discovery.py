@@ -91,10 +91,11 @@ def _files_of(tree: Path) -> list[Path]:
 def _targets(paths: Sequence[Path], folders: Sequence[Path], nothing: Refused) -> list[Target]:
     """What to patch. What else ``folders`` hold that cannot be patched is noted, and refused where there is no more."""
     found = [_target(path) for path in paths]
-    unsupported = [reason for folder in folders for places in _ALL_PLACES for reason in places.unsupported(folder)]
+    unsupported = [each for folder in folders for places in _ALL_PLACES for each in places.unsupported(folder)]
+    reasons = list({each.package: each.reason for each in reversed(unsupported)}.values())[::-1]
     if not found:
-        raise Refused(unsupported[0]) if unsupported else nothing
-    notes = (*found[0].notes, *(f"is not patched together with {reason}" for reason in unsupported))
+        raise Refused(reasons[0]) if reasons else nothing
+    notes = (*found[0].notes, *(f"is not patched together with {reason}" for reason in reasons))
     return [replace(found[0], notes=notes), *found[1:]]
 
 

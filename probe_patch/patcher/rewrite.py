@@ -20,7 +20,7 @@ from probe_patch.patcher.insertion import insert
 from probe_patch.patcher.markers import PRELUDE, Block, DamagedMarkers, find_blocks, strip_blocks
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.syntax import compile_source, parse
-from probe_patch.patcher.targets.choice import kind_of
+from probe_patch.patcher.targets.choice import kind_of, refuse_strangers
 from probe_patch.patcher.targets.kind import Kind, NeedsNoPatch
 
 
@@ -67,6 +67,7 @@ def apply(source: bytes, request: Request, where: str) -> Applied:
     """
     original = strip(source, where)
     parsed = parse(original, where)
+    refuse_strangers(parsed.tree, where)
     kind = kind_of(parsed.tree, where)
     effective = kind.effective(request)
     kind.refuse(parsed.tree, where)
@@ -94,12 +95,16 @@ def inspect(source: bytes, where: str) -> Found:
     """What ``source`` is, as far as its markers and its kind tell; it need not parse.
 
     Raises:
-        DamagedMarkers: the markers do not pair up.
+        DamagedMarkers: the markers do not pair up, or stand in a string.
+        Refused: it has no markers and is of no kind that is patched.
     """
-    blocks = find_blocks(split_bom(source)[1], where)
+    code = split_bom(source)[1]
+    blocks = find_blocks(code, where)
+    _refuse_quoted_markers(code, encoding_of(source), blocks, where)
     tree = _tree_of(source, where)
     kind = kind_of(tree, where)
     if not blocks:
+        refuse_strangers(tree, where)
         return Found(kind.side, False, None, None if tree is None else _no_need(kind, tree, where))
     prelude = next((block for block in blocks if block.name == PRELUDE), None)
     request = None if prelude is None else Request.from_detail(prelude.detail)

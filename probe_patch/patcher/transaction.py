@@ -8,6 +8,7 @@ next run removes.
 
 import contextlib
 import os
+import pwd
 import signal
 import stat
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from probe_patch.entry import HEEDED
 from probe_patch.errors import SystemFailed
 from probe_patch.patcher.folder_lock import folder_lock
 from probe_patch.patcher.staging import failed, left_overs, remove, rename_over, stage, temporary
@@ -101,15 +103,16 @@ def commit(changes: Sequence[Change]) -> None:
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C has no effect inside: what is done is done, or is just being undone, and takes no time."""
+    """Ctrl-C and its like have no effect inside: what is done is done, or is just being undone, and takes no time."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in HEEDED}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _restore(change: Change, old: Path) -> None:
@@ -126,11 +129,26 @@ def _restore(change: Change, old: Path) -> None:
 def _require_writable(path: Path) -> None:
     """A rename would replace a file that is write-protected; its owner protected it for a reason."""
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        status = path.stat()
     except OSError as error:
         raise failed(path, "cannot be looked at", error) from None
-    if not mode & 0o222 or not os.access(path, os.W_OK):
+    mode = stat.S_IMODE(status.st_mode)
+    may_write = os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+    if not may_write and status.st_uid != os.geteuid():
+        owner = _name_of(status.st_uid)
+        raise SystemFailed(
+            f"{path}: belongs to {owner}, and you may not write it (mode {mode:04o}); run this as {owner}, or have it "
+            "made writable for you; nothing was written"
+        )
+    if not mode & 0o222 or not may_write:
         raise SystemFailed(f"{path}: is read-only (mode {mode:04o}); make it writable first, nothing was written")
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def _require_unchanged(before: Snapshot) -> None:

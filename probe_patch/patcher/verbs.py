@@ -1,6 +1,7 @@
 """``apply``, ``revert``, ``check`` and ``status``: find, rewrite, write, and say what happened. Prints nothing."""
 
 import enum
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,21 +26,30 @@ class Expectation(enum.Enum):
     CAN_APPLY = "can-apply"
 
 
+_MODES = frozenset({"extend"})
+
 # More foreign lines than this are rather a formatter's work than an edit.
 _FEW = 3
 
 Verb = Callable[[Target, Snapshot], Result]
 
 
-def apply(targets: Sequence[Target], request: Request, dry_run: bool) -> list[Result]:
+def apply(targets: Sequence[Target], request: Request, dry_run: bool, modes: frozenset[str] = _MODES) -> list[Result]:
     """Patch every target, or none of them where one is refused (its result says why).
 
     A target that needs no patch is passed over, and refused where there is no other.
 
+    Args:
+        targets: the files.
+        request: what to patch them for.
+        dry_run: whether to write nothing.
+        modes: the modes of forwards that are dumped (``extend``, ``decode``, ``all``), for what is said of a target
+            that needs no patch.
+
     Raises:
         SystemFailed: the files could not be written; all are as before.
     """
-    return _rewrite_all(targets, lambda target, before: _applied(target, before, request), dry_run)
+    return _rewrite_all(targets, lambda target, before: _applied(target, before, request, modes), dry_run)
 
 
 def revert(targets: Sequence[Target], dry_run: bool) -> list[Result]:
@@ -54,14 +64,21 @@ def revert(targets: Sequence[Target], dry_run: bool) -> list[Result]:
 def check(targets: Sequence[Target], expectation: Expectation, phases: tuple[Phase, ...] | None) -> list[Result]:
     """Compare every target with what it should be; nothing is written.
 
-    A target that needs no patch is as it should be; where there is no other, it is refused as ``apply`` would.
+    A target that needs no patch is as it should be. What ``apply`` would refuse is refused with its reason, unless
+    it is only to be clean.
     """
-    if expectation is Expectation.CLEAN:
-        return [_guarded(target, _checked_clean) for target in targets]
-    verb = _checked if expectation is Expectation.PATCHED else _checked_can_apply
-    return _something_to_patch(
-        [_guarded(target, lambda target, before: verb(target, before, phases)) for target in targets]
-    )
+    match expectation:
+        case Expectation.CLEAN:
+            return [_guarded(target, _checked_clean) for target in targets]
+        case Expectation.PATCHED:
+            return [_guarded(target, lambda target, before: _checked(target, before, phases)) for target in targets]
+        case Expectation.CAN_APPLY:
+            return _something_to_patch(
+                [
+                    _guarded(target, lambda target, before: _checked_can_apply(target, before, phases))
+                    for target in targets
+                ]
+            )
 
 
 def status(targets: Sequence[Target]) -> list[Result]:
@@ -91,7 +108,7 @@ def _something_to_patch(results: list[Result]) -> list[Result]:
             result,
             state=State.REFUSED,
             as_expected=False,
-            notes=result.target.notes,
+            notes=result.notes[:-1],
             error=Refused(f"{result.target.shown}: {result.notes[-1]}"),
         )
         for result in results
@@ -114,19 +131,33 @@ def _unless_native(target: Target, before: Snapshot, verb: Verb) -> Result:
         return _native(target, before, found)
 
 
-def _native(target: Target, before: Snapshot, found: NeedsNoPatch) -> Result:
-    notes = (found.instead(target.path),)
+def _native(target: Target, before: Snapshot, found: NeedsNoPatch, modes: frozenset[str] = _MODES) -> Result:
+    """Its last note says what to do instead."""
+    notes = (found.instead(target.path, modes),)
     return Result(target, State.NATIVE, before, before.content, found.side, notes=notes)
 
 
-def _applied(target: Target, before: Snapshot, request: Request) -> Result:
-    applied = rewrite.apply(before.content, request, target.shown)
+def _applied(target: Target, before: Snapshot, request: Request, modes: frozenset[str]) -> Result:
+    try:
+        applied = rewrite.apply(before.content, request, target.shown)
+    except NeedsNoPatch as found:
+        native = _native(target, before, found, modes)
+        return replace(native, notes=(*_config_not_written_down(request), *native.notes))
     result = Result(target, State.PATCHED, before, applied.source, applied.side, applied.request)
     if not result.changed:
         return result
     lost = _lines_added_by_hand(before.content, rewrite.strip(before.content, target.shown), target.shown)
     notes = (*_config_dropped(before, request, target.shown), *lost, *applied.notes)
     return replace(result, notes=notes)
+
+
+def _config_not_written_down(request: Request) -> tuple[str, ...]:
+    if request.config is None:
+        return ()
+    return (
+        f"is not patched, so {request.config} is not written down for it; set PROBE_PATCH_ROLLOUT_CONFIG or "
+        f"PROBE_PATCH_CONFIG for the run (probe-patch env --config {shlex.quote(request.config)})",
+    )
 
 
 def _config_dropped(before: Snapshot, request: Request, where: str) -> tuple[str, ...]:
@@ -164,6 +195,8 @@ def _checked(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None)
     result = Result(target, State.OUTDATED, before, before.content, found.side, found.request, as_expected=False)
     if found.needs_no_patch is not None:
         raise found.needs_no_patch
+    if found.request is None:
+        rewrite.apply(before.content, Request(phases) if phases else Request(), target.shown)
     if not found.patched:
         return replace(result, state=State.UNPATCHED, notes=("is not patched; run probe-patch apply",))
     if found.request is None:

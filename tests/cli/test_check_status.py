@@ -19,6 +19,9 @@ STATES = {
     "older": apply(ORIGINAL, Request(version="0.0.1"), "actor.py").source,
     "edited": apply(ORIGINAL, Request(), "actor.py").source.replace(b"(self, 'actor')", b"(self, 'ref')"),
     "broken": b"x = (\n",
+    "vendor": ORIGINAL + b"import msprobe\n",
+    "quoted": ORIGINAL + b'X = """\n# >>> probe-patch init\n# <<< probe-patch init\n"""\n',
+    "damaged": ORIGINAL + b"# >>> probe-patch prelude\n# <<< probe-patch prelude\n_probe_patch = 1\n",
 }
 
 CHECKS = [
@@ -38,6 +41,11 @@ CHECKS = [
     ("older", (), 1, f"was patched by probe-patch 0.0.1, this is {__version__}; run probe-patch apply"),
     ("older", ("--clean",), 1, "is patched; run probe-patch revert"),
     ("edited", (), 1, "its blocks or the code they stand in were changed since it was patched"),
+    ("broken", (), 3, "does not parse as Python"),
+    ("vendor", (), 3, "already carries msProbe's hand-made edits"),
+    ("vendor", ("--can-apply",), 3, "already carries msProbe's hand-made edits"),
+    ("quoted", (), 3, "a probe-patch marker stands in a string"),
+    ("damaged", (), 3, "left over from a probe-patch block"),
     ("broken", ("--can-apply",), 3, "does not parse as Python"),
     ("broken", ("--clean",), 0, ""),
 ]

@@ -109,6 +109,27 @@ def test_export_lines_survive_a_shell(folder: Path, name: str, shell: str) -> No
     assert values == ["1", str(folder / name), str(folder / "t.json"), ""]
 
 
+PLUGINS = [
+    ("mine", True),
+    ("mine, other", True),
+    ("probe-patch", False),
+    ("mine , probe-patch", False),
+    ("", False),
+    ("probe-patches", True),
+]
+
+
+@pytest.mark.parametrize(("plugins", "said"), PLUGINS)
+def test_plugins_that_leave_ours_out_are_said(monkeypatch: pytest.MonkeyPatch, plugins: str, said: bool) -> None:
+    note = f"note: SGLANG_PLUGINS is {plugins} and does not name probe-patch: "
+    merged = json.dumps({"env_vars": {"SGLANG_PLUGINS": plugins}})
+    assert (note in run("env", "--merge", merged).err) == said
+    assert run("env", "--off", "--merge", merged).err == ""
+    assert run("env").err == ""
+    monkeypatch.setenv("SGLANG_PLUGINS", plugins)
+    assert (note in run("env", "--export").err) == said
+
+
 def test_a_merged_variable_that_outranks_the_config_is_said(folder: Path) -> None:
     merged = '{"env_vars": {"PROBE_PATCH_TRAIN_CONFIG": "/other.json"}}'
     outcome = run("env", "--config", "c.json", "--merge", merged)

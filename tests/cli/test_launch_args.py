@@ -100,7 +100,8 @@ def test_a_version_that_nothing_tells_is_read_off_the_source(tmp_path: Path) -> 
 
 
 def test_a_development_build_without_its_source_is_pointed_out(tmp_path: Path) -> None:
-    say = "a development build may have other flags"
+    say = "a development build or pre-release may have other flags"
+    assert say in run("launch-args", "--sglang-version", "0.5.9rc1").err
     assert say in run("launch-args", "--sglang-version", "0.5.10.dev3+g1").err
     lay_out(tmp_path, "0.5.10.dev3+g1", SERVER_ARGS + "    msprobe_dump_config: str | None = None\n")
     outcome = run("launch-args", tmp_path)
@@ -141,6 +142,7 @@ def test_json_holds_all_of_it() -> None:
 ERRORS = [
     (("--sglang-version", "newest"), 2, '"newest" is no version of SGLang'),
     (("--sglang-version", "0.1.20"), 3, "SGLang 0.1.20 is older than 0.2.0"),
+    (("--sglang-version", "0.0.0.dev1"), 3, "name its TREE to have its source read"),
     (("--sglang-version", "0.5.9", "."), 2, "leave out TREE and --python"),
     (("--sglang-version", "0.5.9", "--python", "x"), 2, "leave out TREE and --python"),
     ((".", "--python", "x"), 2, "leave one of them out"),
@@ -161,8 +163,26 @@ def test_bad_input_gets_one_sentence(
     assert reason in the_sentence(outcome)
 
 
-def test_an_installed_version_that_is_too_old_is_refused(tmp_path: Path) -> None:
-    lay_out(tmp_path, "0.1.20")
+@pytest.mark.parametrize("version", ["0.0.0.dev1+gdce8b0606", "0.0.0.dev0", "0.1.dev12+gabc"])
+def test_the_source_decides_for_a_build_whose_version_cannot_be_true(tmp_path: Path, version: str) -> None:
+    lay_out(tmp_path, version)
+    outcome = run("launch-args", tmp_path)
+    assert (outcome.code, outcome.out) == (0, "--disable-cuda-graph --disable-radix-cache\n")
+    assert f"note: SGLang of unknown version (it calls itself {version}) in " in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.5.24", True), ("1.0", True), ("0.5.23", False), ("0.5.23+cu129", False)]
+)
+def test_a_version_that_is_not_known_yet_is_pointed_out(tmp_path: Path, version: str, said: bool) -> None:
+    lay_out(tmp_path, version)
+    for arguments in (("--sglang-version", version), (str(tmp_path),)):
+        err = run("launch-args", *arguments).err
+        assert ("it is later than 0.5.23, the newest that probe-patch knows; its flags may differ" in err) == said
+
+
+def test_an_installed_version_that_is_too_old_is_refused_where_its_source_cannot_be_read(tmp_path: Path) -> None:
+    lay_out(tmp_path, "0.1.20", "class (:")
     outcome = run("launch-args", tmp_path)
     assert outcome.code == 3
     assert "SGLang 0.1.20 is older than 0.2.0" in the_sentence(outcome)

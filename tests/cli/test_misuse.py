@@ -1,6 +1,9 @@
 """What a user gets wrong: one sentence, the right exit code, and nothing written."""
 
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -39,7 +42,8 @@ def an_actor(source: bytes, mode: int = 0o644) -> Prepare:
 
 TREES = [
     pytest.param(nothing, "nowhere", 4, "nowhere: no such file or folder; check the path", id="wrong path"),
-    pytest.param(nothing, "", 3, ".: holds no slime", id="empty path"),
+    pytest.param(nothing, "", 2, "TREE is empty (a variable that is not set?)", id="empty path"),
+    pytest.param(a_file("x.py", b"x = 1\n"), "x.py", 3, "x.py: is neither slime's actor nor SGLang's", id="a stranger"),
     pytest.param(nothing, "x" * 300, 4, "cannot be looked at (File name too long)", id="a name too long"),
     pytest.param(
         a_folder("other"), "other", 3, f"other: holds no slime/{ACTOR}, miles/{ACTOR} or sglang/", id="no slime"
@@ -51,7 +55,7 @@ TREES = [
         a_file("actor.py"), "actor.py", 3, "actor.py: a top-level class named *TrainRayActor", id="empty file"
     ),
     pytest.param(a_folder("actor.py"), "actor.py", 3, "actor.py: holds no slime", id="a folder named actor.py"),
-    pytest.param(a_folder(f"slime/{ACTOR}"), ".", 3, ".: holds no slime", id="a folder in the actor's place"),
+    pytest.param(a_folder(f"slime/{ACTOR}"), ".", 3, f"slime/{ACTOR}: is a folder, and a", id="a folder in its place"),
     pytest.param(a_link("dead.py", "gone.py"), "dead.py", 4, "dead.py: no such file", id="dangling link"),
     pytest.param(a_link("loop.py", "loop.py"), "loop.py", 4, "loop.py: no such file", id="link to itself"),
     pytest.param(lambda folder: os.mkfifo(folder / "a.py"), "a.py", 3, "a.py: neither a file nor a folder", id="fifo"),
@@ -126,6 +130,85 @@ def test_clean_and_phases_exclude_each_other(tmp_path: Path) -> None:
     checkout(tmp_path)
     outcome = run("check", tmp_path, "--clean", "--phases", "ref")
     assert (outcome.code, the_sentence(outcome)) == (2, "--phases has no meaning with --clean; leave one of them out")
+
+
+EMPTY = [
+    (("revert", ""), "TREE"),
+    (("check", "."), None),
+    (("check", ""), "TREE"),
+    (("status", ".", ""), "TREE"),
+    (("launch-args", ""), "TREE"),
+    (("launch-args", "--config", ""), "--config"),
+    (("apply", "--config", ""), "--config"),
+    (("env", "--train-config", ""), "--train-config"),
+    (("config", "check", ""), "FILE"),
+    (("config", "init", ""), "FILE"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "what"), EMPTY, ids=str)
+def test_an_empty_word_is_not_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], what: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    checkout(tmp_path)
+    outcome = run(*arguments)
+    assert (outcome.code == 2) == (what is not None)
+    if what is not None:
+        assert the_sentence(outcome).startswith(f"{what} is empty (a variable that is not set?); ")
+
+
+GONE = [("apply",), ("check",), ("status",), ("revert",), ("launch-args",), ("launch-args", "."), ("config", "init")]
+
+
+@pytest.mark.parametrize("arguments", GONE, ids=" ".join)
+def test_a_current_folder_that_is_gone(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && shift && exec "$@"'
+    command = ["sh", "-c", script, "sh", "-", sys.executable, "-c", "from probe_patch.entry import main; main()"]
+    done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith("probe-patch: the current directory: cannot be looked at (No such file or directory)")
+
+
+@pytest.mark.parametrize("command", ["apply", "revert", "check", "status"])
+def test_a_stranger_is_refused_by_every_command_with_what_is_patched(tmp_path: Path, command: str) -> None:
+    stranger = tmp_path / "train.py"
+    stranger.write_text("print('hello')\n")
+    outcome = run(command, stranger)
+    assert outcome.code == 3
+    sentence = the_sentence(outcome)
+    assert sentence.startswith(f"{stranger}: is neither slime's actor nor SGLang's model runner; what is patched is ")
+    assert stranger.read_text() == "print('hello')\n"
+
+
+def test_a_stranger_with_markers_of_ours_is_reverted(tmp_path: Path) -> None:
+    stranger = tmp_path / "train.py"
+    stranger.write_bytes(b"# >>> probe-patch init\nx = 1\n# <<< probe-patch init\nprint('hello')\n")
+    assert run("revert", stranger).code == 0
+    assert stranger.read_bytes() == b"print('hello')\n"
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that others may look into; pytest's own are private."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_file_of_somebody_else(
+    open_folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is not root cannot become somebody else, and only claims to be."""
+    actor = checkout(open_folder)
+    owner = actor.owner()
+    actor.chmod(0o444)
+    request.getfixturevalue("as_nobody")
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    sentence = the_sentence(run("apply", actor))
+    assert sentence.startswith(
+        f"{actor}: belongs to {owner}, and you may not write it (mode 0444); run this as {owner}"
+    )
 
 
 def test_a_path_that_starts_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ IN_RELEASES = [
     ("--cuda-graph-backend-prefill disabled", "0.5.14", LAST),
     ("--disable-piecewise-cuda-graph", "0.5.10", "0.5.13.post1"),
     ("no --enable-piecewise-cuda-graph", "0.5.3.post2", "0.5.9"),
+    ("no --enforce-piecewise-cuda-graph", "0.5.10", "0.5.13.post1"),
+    ("no --cuda-graph-config", "0.5.14", LAST),
     ("--skip-server-warmup", "0.4.9", LAST),
     ("no --warmups", "0.4.3.post3", LAST),
     ("--disable-radix-cache", "0.2.0", LAST),
@@ -126,6 +128,13 @@ DEVELOPMENT = [
     ("0.5.10.dev1+gabc", {"disable_cuda_graph", "enable_piecewise_cuda_graph"}, "no --enable-piecewise-cuda-graph"),
     ("0.5.13.post2.dev7", {"disable_cuda_graph", "cuda_graph_config"}, "--cuda-graph-backend-decode disabled"),
     (None, {"disable_cuda_graph"}, "--disable-cuda-graph"),
+    (
+        "0.0.0.dev1+gdce8b0606",
+        {"disable_cuda_graph", "enforce_piecewise_cuda_graph"},
+        "no --enforce-piecewise-cuda-graph",
+    ),
+    ("0.0.0.dev0", {"cuda_graph_config"}, "--cuda-graph-backend-prefill disabled"),
+    ("0.1.dev7+gabc", {"skip_server_warmup"}, "--skip-server-warmup"),
     ("0.4.9.dev3", {"skip_server_warmup"}, "--skip-server-warmup"),
 ]
 
@@ -148,6 +157,8 @@ def test_what_is_no_version_or_too_old_is_said() -> None:
         advice("latest", "sglang")
     with pytest.raises(Refused, match=r"SGLang 0\.1\.20 is older than 0\.2\.0"):
         advice("0.1.20", "sglang")
+    with pytest.raises(Refused, match="name its TREE to have its source read"):
+        advice("0.0.0.dev1", "sglang")
 
 
 NATIVE = [
@@ -166,3 +177,20 @@ def test_a_native_version_is_told_its_flags_alone_and_through_slime(version: str
     assert words in sentence
     assert "DUMP_ON=1" in sentence
     assert "--msprobe-dump-config" in sentence
+
+
+IMPOSSIBLE = [
+    (None, "--cuda-graph-backend-prefill disabled"),
+    (frozenset({"msprobe_dump_config", "disable_piecewise_cuda_graph"}), "--disable-piecewise-cuda-graph"),
+    (frozenset({"msprobe_dump_config", "cuda_graph_config"}), "--cuda-graph-backend-decode disabled"),
+]
+
+
+@pytest.mark.parametrize("version", ["0.0.0.dev1+gdce8b0606", "0.0.0.dev0"])
+@pytest.mark.parametrize(("fields", "words"), IMPOSSIBLE)
+def test_a_native_version_that_cannot_be_true_counts_as_unknown(
+    version: str, fields: frozenset[str] | None, words: str
+) -> None:
+    sentence = native_sentence(version, fields=fields)
+    assert sentence.startswith(f"SGLang 0.5.11 or later (it calls itself {version}) needs no patch")
+    assert words in sentence

@@ -49,6 +49,19 @@ def test_a_server_with_all_flags_is_not_warned_about(version: str) -> None:
 
 
 GRAPHS_0_5_14 = {"decode": {"backend": "full"}, "prefill": {"backend": "breakable"}}
+ENFORCED: Fields = {"enforce_piecewise_cuda_graph": True}
+# Both printed flags are given, and lose; and only --cuda-graph-config is given, and for decode forwards only.
+CONFIG_WINS: Fields = {
+    "cuda_graph_config": GRAPHS_0_5_14,
+    "cuda_graph_backend_decode": "disabled",
+    "cuda_graph_backend_prefill": "disabled",
+}
+CONFIG_GIVEN: Fields = {
+    "cuda_graph_config": GRAPHS_0_5_14,
+    "cuda_graph_backend_decode": None,
+    "cuda_graph_backend_prefill": None,
+    "_cuda_graph_config_locked": {("decode", "backend")},
+}
 SPOILED: list[tuple[str, frozenset[str], Fields, str]] = [
     ("0.3.0", EXTEND, {"disable_radix_cache": False}, "pass --disable-radix-cache (through slime: --sglang-disable-ra"),
     ("0.3.0", EXTEND, {"chunked_prefill_size": 8192}, "pass --chunked-prefill-size -1"),
@@ -63,6 +76,18 @@ SPOILED: list[tuple[str, frozenset[str], Fields, str]] = [
     ("0.5.9", DECODE, {"speculative_algorithm": "EAGLE"}, "leave out --speculative-algorithm"),
     ("0.5.9", DECODE, {"enable_torch_compile": True, "device": "cpu"}, "leave out --enable-torch-compile"),
     ("0.5.10", EXTEND, {"disable_piecewise_cuda_graph": False}, "pass --disable-piecewise-cuda-graph"),
+    ("0.5.10", EXTEND, {"disable_piecewise_cuda_graph": False, **ENFORCED}, "leave out --enforce-piecewise-cuda-graph"),
+    ("0.5.15", DECODE, CONFIG_WINS, "leave out --cuda-graph-config (through slime: --sglang-cuda-graph-config)"),
+    ("0.5.15", EXTEND, CONFIG_WINS, "leave out --cuda-graph-config"),
+    ("0.5.15", ALL, CONFIG_WINS, "leave out --cuda-graph-config"),
+    ("0.5.15", DECODE, CONFIG_GIVEN, "leave out --cuda-graph-config"),
+    ("0.5.15", EXTEND, CONFIG_GIVEN, "pass --cuda-graph-backend-prefill disabled"),
+    (
+        "0.5.15",
+        EXTEND,
+        {**CONFIG_WINS, "cuda_graph_backend_prefill": "full"},
+        "pass --cuda-graph-backend-prefill disabled",
+    ),
     ("0.5.15", DECODE, {"cuda_graph_config": GRAPHS_0_5_14}, "pass --cuda-graph-backend-decode disabled"),
     ("0.5.15", EXTEND, {"cuda_graph_config": GRAPHS_0_5_14}, "pass --cuda-graph-backend-prefill disabled"),
     ("0.5.15", EXTEND, {"cuda_graph_config": None}, "pass --cuda-graph-backend-prefill disabled"),
@@ -87,6 +112,11 @@ HARMLESS: list[tuple[str, frozenset[str], Fields]] = [
     ("0.5.9", DECODE, {"disable_cuda_graph": False, "device": "cpu"}),
     ("0.5.9", ALL, {"enable_dynamic_chunking": True, "pp_size": 1}),
     ("0.5.10", EXTEND, {"disable_piecewise_cuda_graph": False, "device": "cpu"}),
+    ("0.5.10", EXTEND, {"disable_piecewise_cuda_graph": False, "device": "cpu", **ENFORCED}),
+    ("0.5.10", DECODE, {"disable_piecewise_cuda_graph": False, **ENFORCED}),
+    ("0.5.15", ALL, {**CONFIG_WINS, "device": "cpu"}),
+    ("0.5.15", ALL, {"cuda_graph_backend_decode": "disabled", "cuda_graph_backend_prefill": "disabled"}),
+    ("0.5.15", DECODE, {**CONFIG_WINS, "cuda_graph_config": {"decode": {"backend": "disabled"}, "prefill": {}}}),
     ("0.5.15", EXTEND, {"cuda_graph_config": None, "disable_cuda_graph": True}),
     ("0.5.15", EXTEND, {"cuda_graph_config": None, "disable_prefill_cuda_graph": True}),
     ("0.5.15", EXTEND, {"cuda_graph_config": None, "cuda_graph_backend_prefill": "disabled"}),

@@ -1,6 +1,8 @@
 """One tree that holds slime and SGLang: one command does both, and all or nothing holds over both."""
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,11 +146,95 @@ def test_a_native_sglang_is_left_as_it_is_beside_slime(here: Path) -> None:
 @pytest.mark.parametrize("tree", [SGLANG, "sglang"])
 def test_a_native_sglang_alone_is_refused_with_the_flags(here: Path, tree: str) -> None:
     both(here, runner=NATIVE)
-    for command in (("apply",), ("check",), ("check", "--can-apply")):
+    for command in (("apply",), ("apply", "--diff"), ("check", "--can-apply")):
         outcome = run(*command, tree)
         assert (outcome.code, outcome.out) == (3, "")
         assert f"probe-patch: {SGLANG}: SGLang 0.5.11 or later needs no patch" in outcome.err
     assert run("check", "--clean", tree).code == 0
+
+
+@pytest.mark.parametrize("tree", [SGLANG, "sglang"])
+def test_check_finds_a_native_sglang_alone_as_it_should_be(here: Path, tree: str) -> None:
+    both(here, runner=NATIVE)
+    outcome = run("check", tree)
+    assert (outcome.code, outcome.out) == (0, f"{SGLANG}: carries its own hook; needs no patch\n")
+    assert f"note: {SGLANG}: SGLang 0.5.11 or later needs no patch" in outcome.err
+    (file,) = json.loads(run("check", tree, "--format", "json").out)["files"]
+    assert (file["state"], file["as_expected"], file["error"]) == ("native", True, None)
+
+
+@pytest.mark.parametrize(("modes", "cache"), [(["extend"], True), (["decode"], False)])
+def test_a_config_that_cannot_be_written_down_for_a_native_sglang_is_said(
+    here: Path, modes: list[str], cache: bool
+) -> None:
+    both(here, runner=NATIVE)
+    config = here / "c.json"
+    config.write_text(json.dumps({"dump_path": "/d", "level": "L0", "rollout": {"modes": modes}}))
+    outcome = run("apply", "--config", "c.json")
+    assert outcome.code == 0
+    assert (
+        f"note: {SGLANG}: is not patched, so {config} is not written down for it; set PROBE_PATCH_ROLL" in outcome.err
+    )
+    assert f"(probe-patch env --config {config})" in outcome.err
+    assert ("--disable-radix-cache" in outcome.err) == cache
+    assert "not written down" not in run("apply").err
+    alone = run("apply", "--config", "c.json", "sglang")
+    assert alone.code == 3
+    assert f"probe-patch: {SGLANG}: SGLang 0.5.11 or later needs no patch" in alone.err
+
+
+HOLLOW = [
+    pytest.param(SGLANG, "sglang", "srt/model_executor/model_runner.py", id="sglang"),
+    pytest.param(SLIME, "slime", "backends/megatron_utils/actor.py", id="slime"),
+]
+
+
+@pytest.mark.parametrize(("file", "package", "lacks"), HOLLOW)
+@pytest.mark.parametrize("command", [("apply",), ("check",), ("check", "--can-apply")], ids=" ".join)
+def test_a_package_without_its_file_beside_a_good_one_is_said(
+    here: Path, command: tuple[str, ...], file: str, package: str, lacks: str
+) -> None:
+    both(here)
+    (here / file).unlink()
+    outcome = run(*command)
+    assert outcome.code == (1 if command == ("check",) else 0)
+    assert f"is not patched together with {package}: it holds no {lacks}, so it is broken or only a part" in outcome.err
+    alone = run(*command, package)
+    assert alone.code == 3
+    assert f"probe-patch: {package}: it holds no {lacks}" in alone.err
+
+
+def test_a_client_without_a_runtime_is_said_and_a_checkout_of_the_name_is_none(here: Path) -> None:
+    checkout(here)
+    (here / "sglang").mkdir()
+    assert "sglang" not in run("apply").err
+    (here / "sglang" / "__init__.py").touch()
+    assert run("apply").err.startswith(f"note: {SLIME}: is not patched together with sglang: it holds no srt/")
+
+
+IRREGULAR = [
+    pytest.param(lambda path: path.mkdir(), 3, "is a folder, and a Python file must be there", id="folder"),
+    pytest.param(os.mkfifo, 3, "is no regular file, and a Python file must be there", id="fifo"),
+    pytest.param(lambda path: path.symlink_to("gone"), 4, "is a symbolic link that leads nowhere", id="dangling"),
+    pytest.param(lambda path: path.symlink_to(path.name), 4, "is a symbolic link that leads nowhere", id="loop"),
+]
+
+
+@pytest.mark.parametrize(("put", "code", "reason"), IRREGULAR)
+@pytest.mark.parametrize("file", [SLIME, SGLANG])
+def test_what_is_no_file_in_the_place_of_one_stops_both(
+    here: Path, file: str, put: Callable[[Path], None], code: int, reason: str
+) -> None:
+    both(here)
+    (here / file).unlink()
+    put(here / file)
+    before = contents(here)
+    for arguments in (("apply",), ("check",), ("apply", str(Path(file).parent))):
+        outcome = run(*arguments)
+        assert outcome.code == code
+        assert f"{reason}; " in outcome.err
+        assert Path(file).name in outcome.err
+    assert contents(here) == before
 
 
 def test_a_native_sglang_does_not_hide_that_slime_is_refused(here: Path) -> None:

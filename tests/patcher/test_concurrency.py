@@ -134,11 +134,14 @@ def read_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
-def assert_interrupted(process: subprocess.Popen[str], out: str) -> None:
-    process.send_signal(signal.SIGINT)
+SAID = {signal.SIGINT: "interrupted", signal.SIGTERM: "ended by SIGTERM", signal.SIGHUP: "ended by SIGHUP"}
+
+
+def assert_interrupted(process: subprocess.Popen[str], out: str, by: signal.Signals = signal.SIGINT) -> None:
+    process.send_signal(by)
     with finished(process) as ((code, rest, err),):
-        assert (code, rest) == (130, out)
-        assert err == "probe-patch: interrupted; no file is half done\n"
+        assert (code, rest) == (128 + by, out)
+        assert err == f"probe-patch: {SAID[by]}; no file is half done\n"
 
 
 def test_interrupted_while_it_waits(tmp_path: Path) -> None:
@@ -161,16 +164,32 @@ STOPS = [
 ]
 
 
+@pytest.mark.parametrize("by", SAID, ids=lambda number: number.name)
 @pytest.mark.parametrize(("verb", "step", "call", "behind"), STOPS)
-def test_interrupted_while_it_writes(tmp_path: Path, verb: str, step: str, call: int, behind: bool) -> None:
+def test_interrupted_while_it_writes(
+    tmp_path: Path, verb: str, step: str, call: int, behind: bool, by: signal.Signals
+) -> None:
     before = ORIGINAL if verb == "apply" else PATCHED["ref"]
     for package in ("slime", "miles"):
         checkout(tmp_path, before, package)
     tree = contents(tmp_path)
     process = start(verb, tmp_path, before=STOP_AT.format(step=step, call=call, behind=behind))
     assert read_line(process) == "here"
-    assert_interrupted(process, "")
+    assert_interrupted(process, "", by)
     assert contents(tmp_path) == tree
+
+
+def test_what_nohup_made_deaf_stays_so(tmp_path: Path) -> None:
+    actor = checkout(tmp_path)
+    stop = STOP_AT.format(step="rename_over", call=1, behind=True).replace("time.sleep(60)", "input()")
+    process = start("apply", tmp_path, before=f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{stop}")
+    assert read_line(process) == "here"
+    process.send_signal(signal.SIGHUP)
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    with finished(process) as ((code, _, _),):
+        assert code == 0
+    assert actor.read_bytes() == PATCHED["ref,old,actor"]
 
 
 def test_the_next_run_is_not_kept_out_by_an_interrupted_one(tmp_path: Path) -> None:
@@ -204,17 +223,18 @@ WHILE_IMPORTING = """
 import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "libcst": os.kill(os.getpid(), signal.SIGINT)
+        if name == "libcst": os.kill(os.getpid(), signal.{by})
 sys.meta_path.insert(0, Interrupting())
 """
-AT_THE_END = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))"
+AT_THE_END = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.{by}))"
 
 
-@pytest.mark.parametrize(("before", "code"), [(WHILE_IMPORTING, 130), (AT_THE_END, 0)], ids=["importing", "ending"])
-def test_interrupted_before_and_after_the_command(tmp_path: Path, before: str, code: int) -> None:
+@pytest.mark.parametrize("by", SAID, ids=lambda number: number.name)
+@pytest.mark.parametrize(("before", "heard"), [(WHILE_IMPORTING, True), (AT_THE_END, False)], ids=["start", "end"])
+def test_interrupted_before_and_after_the_command(tmp_path: Path, before: str, heard: bool, by: signal.Signals) -> None:
     actor = checkout(tmp_path)
-    with finished(start("apply", tmp_path, before=before)) as ((ended, _, err),):
-        assert ended == code
+    with finished(start("apply", tmp_path, before=before.format(by=by.name))) as ((ended, _, err),):
+        assert ended == (128 + by if heard else 0)
         assert "Traceback" not in err
-        assert ("probe-patch: interrupted" in err) == (code == 130)
-    assert actor.read_bytes() == (ORIGINAL if code else PATCHED["ref,old,actor"])
+        assert (f"probe-patch: {SAID[by]}; no file is half done" in err) == heard
+    assert actor.read_bytes() == (ORIGINAL if heard else PATCHED["ref,old,actor"])

@@ -4,9 +4,31 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from probe_patch.errors import Refused
 from probe_patch.patcher.targets.kind import Kind
 from probe_patch.patcher.targets.sglang.kind import SGLANG
 from probe_patch.patcher.targets.slime.kind import SLIME
+
+_NAMES = ("actor.py", "ppo_actor.py", "model_runner.py")
+_CLASSES = ("TrainRayActor", "RayTrainGroup", "ModelRunner")
+
+
+def refuse_strangers(tree: ast.Module | None, where: str) -> None:
+    """Refuse a file that is of no kind: neither by its name nor by what it defines.
+
+    Args:
+        tree: as for ``kind_of``; what does not parse may be of any kind.
+        where: its name.
+
+    Raises:
+        Refused: with what is patched.
+    """
+    if tree is None or PurePath(where).name in _NAMES or any(name.endswith(_CLASSES) for name in _class_names(tree)):
+        return
+    raise Refused(
+        f"{where}: is neither slime's actor nor SGLang's model runner; what is patched is actor.py of slime or miles "
+        "(backends/megatron_utils) and model_runner.py of SGLang (srt/model_executor), so name one of these"
+    )
 
 
 def kind_of(tree: ast.Module | None, where: str) -> Kind:

@@ -24,8 +24,13 @@ class NeedsNoPatch(Refused, abc.ABC):
     side: ClassVar[Side]
 
     @abc.abstractmethod
-    def instead(self, path: Path) -> str:
-        """What to do instead, for the file at ``path``: one sentence, without the file's name."""
+    def instead(self, path: Path, modes: frozenset[str]) -> str:
+        """What to do instead, for the file at ``path``: one sentence, without the file's name.
+
+        Args:
+            path: the file.
+            modes: the modes of forwards that are dumped (``extend``, ``decode``, ``all``).
+        """
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ class NativeHook(NeedsNoPatch):
 
     side: ClassVar[Side] = "rollout"
 
-    def instead(self, path: Path) -> str:
+    def instead(self, path: Path, modes: frozenset[str]) -> str:
         """The flags to use, for the version that ``path`` belongs to."""
         package = SGLANG_PLACES.package_of(path)
         return (
-            native_sentence(None)
+            native_sentence(None, modes)
             if package is None
-            else native_sentence(find_version(package), fields=read_fields(package))
+            else native_sentence(find_version(package), modes, read_fields(package))
         )
 
 
