@@ -12,8 +12,9 @@ PATIENCE = 20.0
 
 
 def heed_interrupts() -> None:
-    """For ``preexec_fn``: shells start background jobs deaf to Ctrl-C, and their children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """For ``preexec_fn``: shells start background jobs deaf to Ctrl-C, and nohup to hang-ups; children inherit that."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def left_in_the_end(look: Callable[[], Left]) -> Left:

@@ -19,9 +19,6 @@ FILE_NAME = "model_runner.py"
 _MODULE = "sglang.srt.model_executor.model_runner"
 _PROBE_MODULE = "probe_patch.runtime.sglang"
 
-# Of objects that a run makes, such as a lambda: they differ from run to run.
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-
 
 @dataclass
 class RecordingProbe:
@@ -100,6 +97,11 @@ def load_model_runner(source: bytes, dump_on: str | None, stand_ins: Mapping[str
     return Loaded(vars(module)["ModelRunner"], made[0] if made else None, tuple(recorder.imports))
 
 
+def without_addresses(text: str) -> str:
+    """Of objects that a run makes, such as a lambda: they differ from run to run."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)
+
+
 def outcome(function: Callable[..., Any]) -> str:
     """How a call ends, with an ``Outside`` for ``self`` and for every argument it needs."""
     parameters = inspect.signature(function).parameters.values()
@@ -108,4 +110,4 @@ def outcome(function: Callable[..., Any]) -> str:
         how = f"returned {function(*(Outside(each.name, {'forward_pass_id': 0}) for each in needed))!r}"
     except Exception as error:
         how = f"raised {error!r}"
-    return _ADDRESS.sub("", how)
+    return without_addresses(how)

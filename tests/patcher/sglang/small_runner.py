@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.harness.model_runner import Loaded
+from tests.harness.model_runner import Loaded, without_addresses
 
 SMALL_RUNNER = '''"""A small model runner."""
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run_batches(loaded: Loaded) -> tuple[str, ...]:
     for runner in made:
         ends += [_end(lambda runner=runner, batch=batch: runner.forward(batch)) for batch in BATCHES]  # type: ignore[misc]
         ends.append(repr(getattr(runner, "seen", None)))
-    return tuple(ends)
+    return tuple(without_addresses(end) for end in ends)
 
 
 def _end(call: Callable[[], object]) -> str:
