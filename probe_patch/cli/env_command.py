@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from probe_patch.cli.errors import say_note
+from probe_patch.cli.named_config import checked_config
 from probe_patch.cli.options import PATH
 from probe_patch.cli.output import echo
-from probe_patch.config import load_config
 from probe_patch.errors import WrongUsage
 
 _PLUGINS = "SGLANG_PLUGINS"
@@ -46,8 +46,7 @@ def env(
     }
     for variable, path in named.items():
         if path is not None:
-            for warning in load_config(path).warnings:
-                say_note(f"{path}: {warning}")
+            checked_config(path)
             variables[variable] = str(path.absolute())
     if export:
         if merge is not None:

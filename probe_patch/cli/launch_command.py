@@ -10,10 +10,9 @@ from packaging.version import Version
 
 from probe_patch.cli.dumped_modes import dumped_modes
 from probe_patch.cli.errors import say_note
+from probe_patch.cli.named_config import checked_config
 from probe_patch.cli.options import PATH, format_option
 from probe_patch.cli.output import echo
-from probe_patch.config import load_config
-from probe_patch.config.model import Config
 from probe_patch.errors import WrongUsage
 from probe_patch.launch.advice import Advice, Via, advice, is_too_old, parse_version
 from probe_patch.launch.native import is_native
@@ -61,7 +60,7 @@ def launch_args(
       env $(probe-patch launch-args --environment) python -m sglang.launch_server …
     """
     found = _named(sglang_version, tree, python) if sglang_version is not None else _look(tree, python)
-    config = _load(config_file)
+    config = None if config_file is None else checked_config(config_file)
     modes = frozenset({"extend"}) if config is None else dumped_modes(config)
     advices = advice(found.version, via, modes, "L0" if config is None else config.level, found.fields)
     if output == "json":
@@ -86,15 +85,6 @@ def _look(tree: Path | None, python: str | None) -> _Found:
     else:
         package = package_among(importable(("sglang",), python), python or "this Python")
     return _Found(find_version(package), read_fields(package), package)
-
-
-def _load(file: Path | None) -> Config | None:
-    if file is None:
-        return None
-    loaded = load_config(file)
-    for warning in loaded.warnings:
-        say_note(f"{file}: {warning}")
-    return loaded.config
 
 
 def _explain(found: _Found, via: Via, advices: tuple[Advice, ...]) -> None:

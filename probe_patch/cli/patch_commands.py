@@ -7,11 +7,9 @@ import click
 
 from probe_patch.cli.diff import print_diff
 from probe_patch.cli.dumped_modes import dumped_modes
-from probe_patch.cli.errors import say_note
+from probe_patch.cli.named_config import checked_config
 from probe_patch.cli.options import PATH, format_option, phases_option, python_option, trees_argument
 from probe_patch.cli.report import CHECK_FORMATS, FORMATS, Report, print_report, say_notes
-from probe_patch.config import load_config
-from probe_patch.config.model import Config
 from probe_patch.dump_format import Phase
 from probe_patch.errors import WrongUsage
 from probe_patch.patcher import verbs
@@ -52,7 +50,7 @@ def apply(
     if config is None:
         results = verbs.apply(targets, Request(phases or ALL_PHASES), dry_run=diff)
     else:
-        modes = dumped_modes(_checked(config))
+        modes = dumped_modes(checked_config(config))
         results = verbs.apply(targets, Request(phases or ALL_PHASES, str(config.absolute())), diff, modes)
     _finish("apply", results, output, diff)
 
@@ -97,14 +95,6 @@ def check(
 def status(trees: tuple[Path, ...], python: str | None, output: str) -> None:
     """Show what is there: unpatched or patched, by which version, for which phases or side."""
     _finish("status", verbs.status(find_targets(trees, python)), output, diff=False)
-
-
-def _checked(file: Path) -> Config:
-    """A config that the runtime accepts."""
-    loaded = load_config(file)
-    for warning in loaded.warnings:
-        say_note(f"{file}: {warning}")
-    return loaded.config
 
 
 def _finish(verb: str, results: Sequence[Result], output: str, diff: bool) -> None:

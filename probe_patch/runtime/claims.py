@@ -40,6 +40,7 @@ def claim_folder(dump_path: Path, name: str) -> Claim:
     Raises:
         OSError: the folder cannot be made or written.
     """
+    _make_room(dump_path)
     key = _key(dump_path, name)
     with _claiming:
         claim = _claims.get(key)
@@ -55,6 +56,7 @@ def claim_if_free(dump_path: Path, name: str) -> Claim | None:
     Raises:
         OSError: the folder cannot be made or written.
     """
+    _make_room(dump_path)
     key = _key(dump_path, name)
     with _claiming:
         claim = None if key in _claims else _free_claim(dump_path, name)
@@ -64,10 +66,13 @@ def claim_if_free(dump_path: Path, name: str) -> Claim | None:
     return claim
 
 
-def _key(dump_path: Path, name: str) -> tuple[int, Path, str]:
-    """A forked child has its parent's claims in memory, but not its locks."""
+def _make_room(dump_path: Path) -> None:
     dump_path.mkdir(parents=True, exist_ok=True)
     locks_folder(dump_path).mkdir(exist_ok=True)
+
+
+def _key(dump_path: Path, name: str) -> tuple[int, Path, str]:
+    """A forked child has its parent's claims in memory, but not its locks."""
     return os.getpid(), dump_path.resolve(), name
 
 

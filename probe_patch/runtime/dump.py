@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
 from probe_patch.runtime.claims import Claim
@@ -20,6 +20,8 @@ from probe_patch.runtime.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+Part = TypeVar("Part")
 
 
 class Dump:
@@ -59,23 +61,16 @@ class Dump:
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents))
-        for name, content in self._further_files().items():
+        for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
         written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written
         if written:
             LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
         return written
 
-    def _further_files(self) -> Mapping[str, bytes]:
+    def _described(self, describe: Callable[[], Mapping[str, Part]]) -> Mapping[str, Part]:
         try:
-            return self._occasion.files()
-        except Exception as error:
-            self.store.problems.note("describing what was recorded", error)
-            return {}
-
-    def _about(self) -> Mapping[str, object]:
-        try:
-            return self._occasion.members()
+            return describe()
         except Exception as error:
             self.store.problems.note("describing what was recorded", error)
             return {}
@@ -83,7 +78,7 @@ class Dump:
     def _meta(self, ended_by: BaseException | None) -> Meta:
         return Meta(
             step=self._step,
-            about=self._about(),
+            about=self._described(self._occasion.members),
             identity=self._identity,
             entries=self.store.entries,
             tensors=self.store.recorder.tensors,

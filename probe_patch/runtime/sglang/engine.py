@@ -54,7 +54,7 @@ def engine_of(runner: object, arguments: Mapping[str, object]) -> Engine:
         arguments: what its ``__init__`` was given, by parameter.
     """
     server_args = _attribute(runner, "server_args")
-    sources = (runner, _attribute(runner, "ps"), _parallel_context())
+    sources = (runner, _attribute(runner, "ps"), _process_context("get_parallel"))
 
     def number(*names: str) -> int | None:
         values = (_attribute(source, name) for name in names for source in sources)
@@ -111,8 +111,7 @@ def state_of(runner: object) -> ModelState:
     """Read a ``ModelRunner``, best when a forward is over: it counts itself as it begins."""
     number = _attribute(runner, "forward_pass_id")
     path = _attribute(_attribute(runner, "server_args"), "model_path")
-    context = sys.modules.get("sglang.srt.runtime_context")
-    version = None if context is None else _attribute(_called(context, "get_serving"), "weight_version")
+    version = _attribute(_process_context("get_serving"), "weight_version")
     return ModelState(
         forward_pass_id=number if _is_number(number) else None,
         model_path=path if isinstance(path, str) else None,
@@ -120,15 +119,10 @@ def state_of(runner: object) -> ModelState:
     )
 
 
-def _parallel_context() -> object:
-    """Only if it is loaded: an import of ours would change the run."""
-    context = sys.modules.get("sglang.srt.runtime_context")
-    return None if context is None else _called(context, "get_parallel")
-
-
-def _called(module: object, name: str) -> object:
+def _process_context(getter: str) -> object:
+    """What a function of SGLang's context gives, if that is loaded: an import of ours would change the run."""
     with contextlib.suppress(Exception):
-        return getattr(module, name)()
+        return getattr(sys.modules.get("sglang.srt.runtime_context"), getter)()
     return None
 
 
