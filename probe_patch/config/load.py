@@ -14,10 +14,6 @@ from probe_patch.config.support import first_unsupported
 from probe_patch.config.unknown import unknown_keys
 from probe_patch.errors import ConfigError
 
-_FORWARD_ONLY: Final = (
-    "statistics.data_mode asks for gradients too: this version records forward passes only; "
-    'write ["forward"] to say that this is what you want'
-)
 _WANTED: Final = {
     "model_type": "must be an object {...}",
     "dict_type": "must be an object {...}",
@@ -105,8 +101,6 @@ def _notes(document: dict[str, object], config: Config) -> tuple[str, ...]:
     notes = [] if "level" in document else [_LEVEL_MISSING]
     if not Path(config.dump_path).is_absolute():
         notes.append(_RELATIVE.format(config.dump_path))
-    if "data_mode" in config.statistics.model_fields_set and config.statistics.data_mode != ["forward"]:
-        notes.append(_FORWARD_ONLY)
     return tuple(notes)
 
 

@@ -2,11 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from typing import Final
 
-from probe_patch.config.model import Config, DataMode
-
-_DATA_MODES: Final[tuple[list[DataMode], ...]] = (["all"], ["forward"], [])
+from probe_patch.config.model import Config
 
 
 def first_unsupported(config: Config) -> str | None:
@@ -17,8 +14,13 @@ def first_unsupported(config: Config) -> str | None:
 def _unsupported(config: Config) -> Iterator[str]:
     if config.task != "statistics":
         yield _refusal("task", config.task, '"task": "statistics"')
-    if config.level != "L0":
-        yield _refusal("level", config.level, '"level": "L0" (every module, no single operators)')
+    if config.level == "L2":
+        yield (
+            'level is "L2", which records the kernels of an NPU and is msProbe\'s alone; write "mix" for modules and '
+            "functions"
+        )
+    if config.level == "debug":
+        yield _refusal("level", config.level, '"L0" (modules), "L1" (functions) or "mix" (both)')
     if config.async_dump:
         yield _refusal("async_dump", True, '"async_dump": false')
     if config.dump_enable is False:
@@ -40,8 +42,8 @@ def _unsupported_statistics(config: Config) -> Iterator[str]:
         yield _refusal("statistics.list", section.list_, '"list": []')
     if section.tensor_list:
         yield _refusal("statistics.tensor_list", section.tensor_list, '"tensor_list": []')
-    if section.data_mode not in _DATA_MODES:
-        yield _refusal("statistics.data_mode", section.data_mode, '"data_mode": ["forward"]')
+    if {"input", "output"} & set(section.data_mode):
+        yield _refusal("statistics.data_mode", section.data_mode, '"all", "forward" or "backward"')
     if section.summary_mode != "statistics":
         yield _refusal("statistics.summary_mode", section.summary_mode, '"summary_mode": "statistics"')
     if section.slice:

@@ -60,7 +60,7 @@ class Dump:
         written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
-            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents))
+            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents if settings.wanted.modules else {}))
         for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
         written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written
@@ -80,6 +80,7 @@ class Dump:
             step=self._step,
             about=self._described(self._occasion.members),
             identity=self._identity,
+            records=self._settings.wanted.directions(),
             entries=self.store.entries,
             tensors=self.store.recorder.tensors,
             recomputed=self.store.recomputed,

@@ -6,7 +6,7 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Final
@@ -37,6 +37,7 @@ class Meta:
     step: int
     about: Mapping[str, object]
     identity: Identity
+    records: Sequence[str]
     entries: int
     tensors: int
     recomputed: int
@@ -62,7 +63,7 @@ class Meta:
                     "parallel": {name: asdict(place) for name, place in self.identity.places.items()},
                     "step": self.step,
                     **self.about,
-                    "records": ["forward"],
+                    "records": self.records,
                     "entries": self.entries,
                     "tensors": self.tensors,
                     "recomputed": self.recomputed,

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from probe_patch.runtime.capture.modules import ModuleCapture
+from probe_patch.runtime.capture.capture import Capture
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.claims import Claim, claim_folder
 from probe_patch.runtime.dump import Dump
@@ -27,7 +27,7 @@ class Service:
         self._problems = Problems(self._said)
         self._dumps: dict[Path, Dump] = {}
         self._claims: dict[Path, Claim] = {}
-        self._recording: tuple[Path, ModuleCapture] | None = None
+        self._recording: tuple[Path, Capture] | None = None
         self._pid = os.getpid()
         self._lost = 0
 
@@ -57,8 +57,10 @@ class Service:
         try:
             if not self.selects_this_step(identity):
                 return
-            if model is None:
-                self._problems.note("starting", "start() was given no model, and level L0 records a model's modules")
+            if model is None and self.config.wanted.modules:
+                self._problems.note(
+                    "starting", f"start() was given no model, and level {self.config.level} records a model's modules"
+                )
                 return
             self._begin(model, self._dump(folder, identity, occasion), folder)
         except Exception as error:
@@ -124,8 +126,8 @@ class Service:
             LOGGER.debug("probe-patch: recording into %s", dump.folder)
         return dump
 
-    def _begin(self, model: Model, dump: Dump, folder: Path) -> None:
-        capture = ModuleCapture(dump.store)
+    def _begin(self, model: Model | None, dump: Dump, folder: Path) -> None:
+        capture = Capture(dump.store, self.config.wanted)
         self._recording = (folder, capture)
         try:
             capture.attach(model)

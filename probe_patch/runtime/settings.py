@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from probe_patch.config import Config, LoadedConfig, Overrides, default_config, load_config
+from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.destination import check_destination
 from probe_patch.runtime.log import LOGGER
 
@@ -19,6 +20,7 @@ class DumpSettings:
         self.level = config.level
         self.extra_info = config.extra_info
         self.rollout = config.rollout
+        self.wanted = Wanted.by(config)
         self._steps = frozenset(config.step)
         self._ranks = frozenset(config.rank)
 

@@ -6,8 +6,7 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 import threading
 from typing import TYPE_CHECKING, Final
 
-from probe_patch.runtime.capture.names import forward_entry
-from probe_patch.runtime.capture.nesting import ModuleCall
+from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.documents import entry_line
@@ -17,6 +16,8 @@ from probe_patch.runtime.stats.table import Readings, StatisticsTable
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.capture.gradients import Backward
+    from probe_patch.runtime.capture.names import CallName, ModuleName
 
 
 _EMPTY_RECORD: Final[dict[str, "Record"]] = {"input_args": [], "input_kwargs": {}, "output": []}
@@ -39,8 +40,11 @@ class Store:
         self.lines: list[str] = []
         self._table = StatisticsTable()
         self.recorder = Recorder(self._table, problems)
-        self._calls: dict[str, int] = {}
-        self._open: dict[str, ModuleCall] = {}
+        self._calls: dict[CallName, int] = {}
+        self._open: dict[str, Call] = {}
+        self._backwards: dict[str, Backward] = {}
+        self._parameter_gradients: dict[str, dict[str, Record]] = {}
+        self._firings: dict[tuple[ModuleName, str], int] = {}
         self._finished: list[tuple[str, dict[str, Record]]] = []
 
     @property
@@ -48,29 +52,60 @@ class Store:
         """How many entries the flushed lines hold."""
         return len(self.lines)
 
-    def open_call(self, label: str, parent: str | None, handled: BaseException | None) -> ModuleCall:
-        """Begin the next forward of a module: its counter, its parent, its call stack. The caller holds ``lock``."""
-        count = self._calls.get(label, 0)
-        self._calls[label] = count + 1
-        call = ModuleCall(label, forward_entry(label, count), handled)
+    def open_call(self, name: "CallName", parent: Call | None, handled: BaseException | None) -> Call:
+        """Begin the next forward: its number, its parent, its call stack. The caller holds ``lock``."""
+        number = self._calls.get(name, 0)
+        self._calls[name] = number + 1
+        call = Call(name, number, parent, handled)
         self._open[call.entry] = call
-        self.parents[call.entry] = parent
+        self.parents[call.entry] = None if parent is None else parent.entry
         self.stacks.add(call.entry)
         return call
 
-    def close_call(self, call: ModuleCall) -> None:
+    def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
         if self._open.pop(call.entry, None) is not None:
             self._finished.append((call.entry, call.record))
 
+    def drop_call(self, call: Call) -> None:
+        """The call is over, and its forward is not asked for. The caller holds ``lock``."""
+        self._open.pop(call.entry, None)
+        self.parents.pop(call.entry, None)
+
+    def add_backward(self, backward: "Backward") -> None:
+        """A gradient of this call has arrived. The caller holds ``lock``."""
+        call = backward.call
+        if call.backward not in self._backwards:
+            self._backwards[call.backward] = backward
+            self.parents[call.backward] = None
+
+    def add_parameter_gradient(self, module: "ModuleName", parameter: str, gradient: "Record") -> None:
+        """One parameter's gradient of one backward pass. The caller holds ``lock``."""
+        firing = self._firings.get((module, parameter), 0)
+        self._firings[module, parameter] = firing + 1
+        self._parameter_gradients.setdefault(module.parameters_gradient(firing), {})[parameter] = [gradient]
+
     def flush(self) -> None:
         """Read the numbers and add a line per finished call; calls still open are written as far as they came."""
         with self.lock:
+            for backward in self._backwards.values():
+                self.parents[backward.call.backward] = self._enclosing_backward(backward.call)
             finished = self._finished + [(call.entry, call.record) for call in self._open.values()]
+            finished += [(entry, backward.record()) for entry, backward in self._backwards.items()]
+            finished += list(self._parameter_gradients.items())
             self._finished = []
             self._open = {}
+            self._backwards = {}
+            self._parameter_gradients = {}
             readings = self._readings()
             self.lines += [self._line(entry, record, readings) for entry, record in finished]
+
+    def _enclosing_backward(self, call: Call) -> str | None:
+        """Of the innermost module around the call through which something flowed back too."""
+        around = call.parent
+        while around is not None and around.backward not in self.parents:
+            around = around.parent
+        return None if around is None else around.backward
 
     def _line(self, entry: str, record: "dict[str, Record]", readings: Readings | None) -> str:
         try:

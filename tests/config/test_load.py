@@ -120,8 +120,7 @@ def test_what_is_malformed_is_named_in_one_line(text: str, sentence: str) -> Non
 @pytest.mark.parametrize(
     ("keys", "key", "instead"),
     [
-        ({"level": "mix"}, 'level is "mix"', 'write "level": "L0"'),
-        ({"level": "L1"}, 'level is "L1"', 'write "level": "L0"'),
+        ({"level": "debug"}, 'level is "debug"', 'write "L0" (modules), "L1" (functions) or "mix" (both)'),
         ({"task": "tensor"}, 'task is "tensor"', 'write "task": "statistics"'),
         ({"async_dump": True}, "async_dump is true", 'write "async_dump": false'),
         ({"dump_enable": False}, "dump_enable is false", "DUMP_ON=0"),
@@ -131,7 +130,12 @@ def test_what_is_malformed_is_named_in_one_line(text: str, sentence: str) -> Non
         ({"statistics": {"scope": ["a", "b"]}}, 'statistics.scope is ["a", "b"]', 'write "scope": []'),
         ({"statistics": {"list": ["relu"]}}, 'statistics.list is ["relu"]', 'write "list": []'),
         ({"statistics": {"tensor_list": ["a"]}}, 'statistics.tensor_list is ["a"]', 'write "tensor_list": []'),
-        ({"statistics": {"data_mode": ["backward"]}}, 'statistics.data_mode is ["backward"]', '["forward"]'),
+        ({"statistics": {"data_mode": ["input"]}}, 'statistics.data_mode is ["input"]', '"forward" or "backward"'),
+        (
+            {"statistics": {"data_mode": ["forward", "output"]}},
+            'statistics.data_mode is ["forward", "output"]',
+            '"all"',
+        ),
         ({"statistics": {"summary_mode": "md5"}}, 'statistics.summary_mode is "md5"', '"summary_mode": "statistics"'),
         ({"statistics": {"summary_mode": ["max"]}}, 'statistics.summary_mode is ["max"]', '"statistics"'),
         ({"statistics": {"slice": [{"dim": 0}]}}, 'statistics.slice is [{"dim": 0}]', 'write "slice": []'),
@@ -157,12 +161,23 @@ def test_what_does_not_exist_yet_is_refused_with_what_to_write(keys: dict[str, o
             'dump_path "out/~d" is relative: each process takes it from its own working directory',
         ),
         ({"zzz": 1}, "unknown key zzz: it is ignored"),
-        ({"statistics": {"data_mode": ["all"]}}, "this version records forward passes only"),
     ],
 )
 def test_what_is_ignored_is_said(keys: dict[str, object], warning: str) -> None:
     (said,) = parse_config(text_of(**keys), "config.json").warnings
     assert warning in said
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("data_mode", [["all"], ["forward"], ["backward"], ["forward", "backward"]])
+def test_levels_and_directions_that_are_served_pass_without_a_word(level: str, data_mode: list[str]) -> None:
+    loaded = parse_config(text_of(level=level, statistics={"data_mode": data_mode}), "config.json")
+    assert (loaded.config.level, loaded.config.statistics.data_mode, loaded.warnings) == (level, data_mode, ())
+
+
+def test_level_l2_is_refused_as_msprobes_own() -> None:
+    with pytest.raises(ConfigError, match=r'level is "L2", which records the kernels of an NPU .*; write "mix"'):
+        parse_config(text_of(level="L2"), "c.json")
 
 
 def test_a_missing_level_is_said_because_msprobe_means_another_one() -> None:
@@ -173,8 +188,8 @@ def test_a_missing_level_is_said_because_msprobe_means_another_one() -> None:
 def test_overrides_replace_the_files_values_and_are_checked_like_them() -> None:
     config = parse_config(text_of(step=[7]), "c.json", Overrides(dump_path="other", step=range(2))).config
     assert (config.dump_path, config.step) == ("other", (0, 1))
-    with pytest.raises(ConfigError, match='level is "mix"'):
-        parse_config(text_of(), "c.json", Overrides(level="mix"))
+    with pytest.raises(ConfigError, match='level is "debug"'):
+        parse_config(text_of(), "c.json", Overrides(level="debug"))
     with pytest.raises(ConfigError, match="step must be a list"):
         parse_config(text_of(), "c.json", Overrides(step=3))  # type: ignore[arg-type]
 

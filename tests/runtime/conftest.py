@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from torch import nn
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.dumps import DumpOnDisk, read_dump
 
+Configured = Callable[..., PrecisionDebugger]
 Record = Callable[..., DumpOnDisk]
 
 
@@ -16,6 +18,20 @@ def debugger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PrecisionDebugg
     """Records every step of rank 0 under ``tmp_path``."""
     monkeypatch.setenv("RANK", "0")
     return PrecisionDebugger(dump_path=str(tmp_path / "dump"), step=[])
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configured:
+    """Makes debuggers as ``debugger``, of this level and these data modes."""
+    monkeypatch.setenv("RANK", "0")
+
+    def make(level: str, *data_mode: str) -> PrecisionDebugger:
+        path = tmp_path / f"{level}-{'-'.join(data_mode)}.json"
+        keys = {"level": level, "dump_path": str(tmp_path / "dump"), "statistics": {"data_mode": list(data_mode)}}
+        path.write_text(json.dumps(keys), encoding="utf-8")
+        return PrecisionDebugger(path)
+
+    return make
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.stats.table import StatisticsTable
 from tests.runtime.conftest import Record
-from tests.runtime.dumps import DumpOnDisk
+from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Mlp, ones
 
 
@@ -108,23 +108,30 @@ def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(
     assert "starting failed (NotADirectoryError" in caplog.text
 
 
+@pytest.mark.parametrize("stuck", ["a module's", "a tensor's"])
 def test_a_hook_that_will_not_go_does_not_keep_the_others(
-    debugger: PrecisionDebugger, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: str
 ) -> None:
     model = Mlp()
+    on_modules = 2 + 2 * 4 + 3 * 2
     debugger.start(model)
+    output = model(ones(2, 4).requires_grad_())
     original, calls = RemovableHandle.remove, []
 
     def first_fails(handle: RemovableHandle) -> None:
         calls.append(handle)
-        if len(calls) == 1:
+        if len(calls) == (1 if stuck == "a module's" else on_modules + 1):
             raise RuntimeError("broken on purpose")
         original(handle)
 
     monkeypatch.setattr(RemovableHandle, "remove", first_fails)
     debugger.stop()
     assert not any(module._forward_hooks for module in model.modules())
-    assert len(calls) == 2 + 2 * 4
+    assert not any(parameter._backward_hooks for parameter in model.parameters())
+    assert not output._backward_hooks
+    # Per module, one output and one node that passes the input's share on; Sequential ends at two nodes of two others.
+    assert len(calls) == on_modules + 2 * 4
+    assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
 def test_a_failing_capture_changes_nothing_for_the_run(

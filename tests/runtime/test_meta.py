@@ -30,7 +30,7 @@ def test_who_and_when(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         "phase": None,
         "step": 0,
         "rollout_id": None,
-        "records": ["forward"],
+        "records": ["forward", "backward"],
         "entries": 4,
         "tensors": 14,
         "ended_by_exception": None,

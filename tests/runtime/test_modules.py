@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime.debugger import PrecisionDebugger
-from tests.runtime.conftest import Record
+from tests.runtime.conftest import Configured, Record
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Echo, Fails, InPlace, Mlp, Recovers, Shared, ones
 
@@ -209,8 +209,10 @@ def recompute_from_scratch(function: Callable[[torch.Tensor], torch.Tensor], x: 
     ids=["reentrant", "not reentrant", "Megatron's"],
 )
 def test_recomputed_forwards_are_counted_but_are_no_further_calls(
-    debugger: PrecisionDebugger, tmp_path: Path, recompute: Callable[..., torch.Tensor]
+    configured: Configured, tmp_path: Path, recompute: Callable[..., torch.Tensor]
 ) -> None:
+    debugger = configured("L0", "forward")
+
     class Checkpointed(Mlp):
         is_checkpointed = False
 

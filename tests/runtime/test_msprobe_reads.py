@@ -1,6 +1,7 @@
 """msProbe's own tools read what we write; run where ``make venv-msprobe`` has been."""
 
 import csv
+import json
 import subprocess
 from pathlib import Path
 
@@ -48,6 +49,49 @@ def test_compare_pairs_every_record_of_every_rank(two_dumps: tuple[Path, Path], 
     assert (float(first["NPU max"]), float(first["Bench max"])) == (1.0, 2.0)
     assert "Module.1.risky.Fails.forward.0.input.0" in rows
     assert all(row["Bench Name"] == name for name, row in rows.items())
+
+
+@pytest.fixture(params=["L1", "mix"])
+def two_dumps_with_functions(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path, Path]:
+    """The level, and a forward and backward on two inputs."""
+    needs(MSPROBE.exists(), "make venv-msprobe installs msProbe")
+    torch.manual_seed(0)
+    model = Mlp()
+    for name, scale in (("left", 1.0), ("right", 2.0)):
+        config = tmp_path / f"{name}.json"
+        config.write_text(json.dumps({"dump_path": str(tmp_path / name), "level": request.param, "risk_level": "ALL"}))
+        debugger = PrecisionDebugger(str(config))
+        debugger.start(model, rank_id=0)
+        torch.exp(model(scale * ones(2, 4))).sum().backward()  # type: ignore[no-untyped-call]
+        debugger.stop()
+    return request.param, tmp_path / "left", tmp_path / "right"
+
+
+def test_compare_pairs_functions_and_gradients(
+    two_dumps_with_functions: tuple[str, Path, Path], tmp_path: Path
+) -> None:
+    level, left, right = two_dumps_with_functions
+    msprobe("compare", "-tp", left / "step0", "-gp", right / "step0", "-o", tmp_path / "out", folder=tmp_path)
+    (result,) = (tmp_path / "out").glob("compare_result_rank0_*.csv")
+    rows = {row["NPU Name"]: row for row in csv.DictReader(result.read_text(encoding="utf-8-sig").splitlines())}
+    multiplied = rows["Tensor.__mul__.0.forward.output.0"]
+    assert (float(multiplied["NPU max"]), float(multiplied["Bench max"])) == (1.0, 2.0)
+    assert "Functional.linear.0.backward.input.0" in rows
+    assert ("Module.norm.LayerNorm.backward.0.input.0" in rows) == (level == "mix")
+    assert all(row["Bench Name"] == name for name, row in rows.items())
+
+
+def test_graph_visualize_draws_functions_inside_modules(
+    two_dumps_with_functions: tuple[str, Path, Path], tmp_path: Path
+) -> None:
+    level, left, right = two_dumps_with_functions
+    arguments = ("graph_visualize", "-tp", left, "-gp", right, "-o", tmp_path / "out")
+    if level == "L1":  # Functions alone have no graph, msProbe's own neither.
+        with pytest.raises(subprocess.CalledProcessError) as refused:
+            msprobe(*arguments, folder=tmp_path)
+        assert "construct.json" in refused.value.stdout + refused.value.stderr
+        return
+    assert "Successfully exported compare graph results" in msprobe(*arguments, folder=tmp_path)
 
 
 def test_graph_visualize_builds_a_graph(two_dumps: tuple[Path, Path], tmp_path: Path) -> None:

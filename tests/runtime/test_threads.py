@@ -12,7 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from probe_patch.runtime.capture.modules import ModuleCapture
+from probe_patch.runtime.capture.capture import Capture
+from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.table import StatisticsTable
@@ -91,14 +92,14 @@ def test_a_call_that_is_open_at_stop_is_written_as_far_as_it_came_and_never_agai
     waiting = Waiting()
     model = Around(waiting)
     store = Store(Problems(set()))
-    capture = ModuleCapture(store)
+    capture = Capture(store, Wanted())
     capture.attach(model)
     thread = threading.Thread(target=model, args=(ones(4),))
     thread.start()
     assert waiting.entered.wait(30)
     capture.detach()
     store.flush()
-    following = ModuleCapture(store)
+    following = Capture(store, Wanted())
     following.attach(model)
     measured = store.recorder.tensors
     waiting.leave.set()
@@ -115,7 +116,7 @@ def test_a_call_that_is_open_at_stop_is_written_as_far_as_it_came_and_never_agai
 def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     model = Around(nn.Identity())
     store = Store(Problems(set()))
-    capture = ModuleCapture(store)
+    capture = Capture(store, Wanted())
     capture.attach(model)
     (before,) = model.inner._forward_pre_hooks.values()
     (after,) = model.inner._forward_hooks.values()
@@ -130,7 +131,7 @@ def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
 def test_a_hook_that_is_half_registered_or_half_removed_does_not_disturb_the_forward(is_recording: bool) -> None:
     model = Around(nn.Identity())
     store = Store(Problems(set()))
-    capture = ModuleCapture(store)
+    capture = Capture(store, Wanted())
     capture.attach(model)
     inner = model.inner
     kept = {name: dict(getattr(inner, name)) for name in ("_forward_pre_hooks", "_forward_hooks")}

@@ -1,25 +1,33 @@
 """The run computes the same bits with the dump on and off, and keeps nothing of it."""
 
 import copy
+import gc
+import io
 import pickle
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime.debugger import PrecisionDebugger
+from tests.runtime.conftest import Configured
+from tests.runtime.dumps import read_dump
 from tests.runtime.toys import Around, Dropping, Echo, Fails, InPlace, Mlp, Shared, ones
 
+GRADIENTS = "probe_patch.runtime.capture.gradients"
 HOOK_FIELDS = [name for name in vars(nn.Module()) if "hooks" in name]
 
 
 def training_run(make: Callable[[], nn.Module], around: Callable[[nn.Module], Any]) -> dict[str, Any]:
-    """Two optimizer steps; everything that a dump could have changed, as bytes and states."""
+    """Five optimizer steps; everything that a dump could have changed, as bytes and states."""
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -28,7 +36,7 @@ def training_run(make: Callable[[], nn.Module], around: Callable[[nn.Module], An
     x = torch.randn(3, 4, requires_grad=True)
     losses = []
     around(model)
-    for _ in range(2):
+    for _ in range(5):
         loss = model(x).square().mean()
         loss.backward()
         optimizer.step()
@@ -52,14 +60,78 @@ def bits(tensor: Tensor) -> bytes:
     )
 
 
-@pytest.mark.parametrize("make", [Mlp, InPlace, Shared, Dropping])
+class Rectified(nn.Module):
+    """In-place modules between layers with parameters, and in-place functions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True), nn.Linear(4, 4), nn.SiLU(inplace=True))
+
+    def forward(self, x: Tensor) -> Any:
+        return self.body(x).add_(1.0).mul_(0.5)
+
+
+class Residual(nn.Module):
+    """An input with several uses, so that the order in which gradients add up shows in their bits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: Tensor) -> Any:
+        for layer in self.layers:
+            x = x + layer(x).sin() * 1e-3 + layer(x) + x * 0.7
+        return functional.gelu(x)
+
+
+class Views(nn.Module):
+    """Views of one tensor, one of which is overwritten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.halve = nn.Linear(4, 8), InPlace()
+
+    def forward(self, x: Tensor) -> Any:
+        whole = self.linear(x) * 1
+        left = whole[:, :4]
+        self.halve.relu(left)
+        return torch.cat([whole[:, 4:], left], 1)
+
+
+class Checkpointed(nn.Module):
+    """Recomputes a body with a random mask in the backward."""
+
+    use_reentrant = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.ReLU(inplace=True), nn.Linear(4, 4))
+
+    def forward(self, x: Tensor) -> Any:
+        return checkpoint(self.body, x, use_reentrant=self.use_reentrant)
+
+
+class CheckpointedReentrant(Checkpointed):
+    use_reentrant = True
+
+
+TOYS = [Mlp, InPlace, Shared, Dropping, Rectified, Residual, Views, Checkpointed, CheckpointedReentrant]
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("make", TOYS)
 def test_losses_gradients_weights_and_random_states_are_the_same_bits(
-    make: Callable[[], nn.Module], debugger: PrecisionDebugger
+    make: Callable[[], nn.Module], level: str, configured: Configured, tmp_path: Path
 ) -> None:
+    debugger = configured(level, "all")
     plain = training_run(make, lambda model: None)
     recorded = training_run(make, debugger.start)
     debugger.stop()
     assert recorded == plain
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert dump.meta["problems"] == []
+    assert any("backward" in entry or "parameters_grad" in entry for entry in dump.data)
+    assert any("forward" in entry for entry in dump.data)
 
 
 def hook_state(model: nn.Module) -> list[dict[str, Any]]:
@@ -74,6 +146,49 @@ def test_after_stop_no_hook_is_left_and_the_users_are_where_they_were(debugger: 
     assert hook_state(model) != before
     debugger.stop()
     assert hook_state(model) == before
+
+
+def nodes_behind(tensor: Tensor) -> list[Any]:
+    nodes: list[Any] = [tensor.grad_fn]
+    for node in nodes:
+        nodes += [behind for behind, _ in node.next_functions if behind is not None and behind not in nodes]
+    return nodes
+
+
+def objects_of_ours() -> list[object]:
+    return [one for one in gc.get_objects() if type(one).__dict__.get("__module__") == GRADIENTS]
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
+    configured: Configured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    gelu, add = functional.gelu, Tensor.__add__
+    model: Any = Rectified()
+    earlier = objects_of_ours()
+    users: list[Tensor] = []
+    model.body[0].weight.register_hook(users.append)
+    x = torch.randn(2, 4, requires_grad=True)
+    debugger = configured(level, "all")
+    debugger.start(model)
+    handed_out: list[Any] = [x]
+    model.body[0].register_forward_hook(lambda module, args, output: handed_out.append(output))
+    handed_out.append(model(x))
+    assert (functional.gelu is gelu, Tensor.__add__ is add) == (True, True)
+    debugger.stop()
+    assert (functional.gelu is gelu, Tensor.__add__ is add) == (True, True)
+    assert torch._C._len_torch_function_stack() == 0
+    assert [len(parameter._backward_hooks or ()) for parameter in model.parameters()] == [1, 0, 0, 0]
+    assert not any(tensor._backward_hooks for tensor in handed_out)
+    # A hook of ours on a node would enter the session.
+    entered: list[object] = []
+    monkeypatch.setattr("probe_patch.runtime.capture.session.Session.enter", entered.append)
+    handed_out[-1].sum().backward()
+    assert (entered, len(users)) == ([], 1)
+    assert len(nodes_behind(handed_out[-1])) > 4
+    gc.collect()
+    made = [type(one).__name__ for one in objects_of_ours() if not any(one is other for other in earlier)]
+    assert set(made) <= {"Gradients"}
 
 
 def test_the_output_is_the_object_the_module_returned(debugger: PrecisionDebugger) -> None:
@@ -94,29 +209,64 @@ def test_an_exception_is_the_object_the_module_raised(debugger: PrecisionDebugge
     debugger.stop()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_made_while_recording_works_and_is_not_recorded(
     debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module]
 ) -> None:
     model = Mlp()
     debugger.start(model)
+    before = model(ones(2, 4))
     twin = copied(model)
-    assert torch.equal(twin(ones(2, 4)), model(ones(2, 4)))
+    expected = twin(ones(2, 4))
+    expected.sum().backward()
+    assert torch.equal(expected, before)
+    assert not any(parameter._backward_hooks for parameter in twin.parameters())
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
     assert dump.store.entries == 4
 
 
-def test_a_model_compiled_while_recording_is_whole_and_quiet(debugger: PrecisionDebugger) -> None:
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_outputs_and_state_can_be_saved_while_recording(configured: Configured, level: str) -> None:
+    model = Mlp()
+    debugger = configured(level, "all")
+    debugger.start(model)
+    output = model(ones(2, 4))
+    stream = io.BytesIO()
+    torch.save({"output": output, "state": model.state_dict(keep_vars=True)}, stream)
+    stream.seek(0)
+    assert torch.equal(torch.load(stream)["output"], output)
+    debugger.stop()
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_a_model_compiled_while_recording_is_whole_and_quiet(configured: Configured, level: str) -> None:
     model = Mlp()
     expected = model(ones(2, 4))
+    gradients = torch.autograd.grad(expected.square().sum(), list(model.parameters()))
+
+    def check(compiled: Callable[[Tensor], Any]) -> None:
+        output = compiled(ones(2, 4))
+        assert torch.equal(output, expected)
+        model.zero_grad()
+        output.square().sum().backward()
+        found = [parameter.grad for parameter in model.parameters()]
+        assert all(map(torch.equal, found, gradients))  # type: ignore[arg-type]
+
+    debugger = configured(level, "all")
     debugger.start(model)
     compiled = torch.compile(model, backend="eager", fullgraph=True)
-    assert torch.equal(compiled(ones(2, 4)), expected)
+    check(compiled)
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
-    assert dump.store.entries == 0
-    assert torch.equal(compiled(ones(2, 4)), expected)
+    # Parameters get their gradients outside of what is compiled.
+    entries = [line.split('"')[1] for line in dump.store.lines]
+    assert [entry for entry in entries if entry.startswith("Module.") and "parameters_grad" not in entry] == []
+    check(compiled)
+    check(torch.compile(model, backend="eager", fullgraph=True))
+    torch.compiler.reset()
 
 
 class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -132,12 +282,13 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def test_a_dispatch_mode_of_the_run_does_not_see_our_operations(debugger: PrecisionDebugger) -> None:
-    model = Mlp()
+    model = Around(Residual())
     with Watching() as plain:
-        model(ones(2, 4))
+        model(ones(2, 4).requires_grad_()).sum().backward()
+    model.zero_grad()
     debugger.start(model)
     with Watching() as recorded:
-        model(ones(2, 4))
+        model(ones(2, 4).requires_grad_()).sum().backward()
     debugger.stop()
     assert recorded.seen == plain.seen
     assert plain.seen
@@ -152,7 +303,8 @@ def test_one_dump_takes_passes_inside_and_outside_of_inference_mode(debugger: Pr
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
     assert dump.store.problems.all() == ()
-    assert dump.store.entries == 8
+    # Two forwards, one backward, and the gradients of three modules' parameters.
+    assert dump.store.entries == 2 * 4 + 4 + 3
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

@@ -12,6 +12,7 @@ from probe_patch.runtime.stats.apart import apart_from_the_run
 if TYPE_CHECKING:
     from torch import nn
 
+    from probe_patch.runtime.capture.names import ModuleName
     from probe_patch.runtime.capture.session import Session
 
 _NOT_GIVEN: Final = object()
@@ -31,9 +32,9 @@ class CallHook:
     which come third. Such a call records nothing.
     """
 
-    def __init__(self, session: Session, label: str) -> None:
+    def __init__(self, session: Session, name: ModuleName) -> None:
         self._session = session
-        self._label = label
+        self._name = name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _absent, ()
@@ -48,7 +49,7 @@ class BeforeForward(CallHook):
         if kwargs is None or not self._session.enter():
             return
         try:
-            if _inside_backward():
+            if inside_backward():
                 self._session.store.recomputed += 1
             else:
                 self._record(args, kwargs)
@@ -59,10 +60,13 @@ class BeforeForward(CallHook):
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         recorder = self._session.store.recorder
-        call = self._session.open_call(self._label, sys.exc_info()[1])
-        with apart_from_the_run():
-            call.record["input_args"] = recorder.arguments(args)
-            call.record["input_kwargs"] = recorder.keywords(kwargs)
+        call = self._session.open_module(self._name, sys.exc_info()[1])
+        if self._session.wanted.forward:
+            with apart_from_the_run():
+                call.record["input_args"] = recorder.arguments(args)
+                call.record["input_kwargs"] = recorder.keywords(kwargs)
+        if self._session.wanted.backward:
+            call.flow = self._session.gradients.before(call, args)
 
 
 class AfterForward(CallHook):
@@ -71,7 +75,7 @@ class AfterForward(CallHook):
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        if output is _NOT_GIVEN or _inside_backward() or not self._session.enter():
+        if output is _NOT_GIVEN or inside_backward() or not self._session.enter():
             return
         try:
             self._record(module, output)
@@ -82,11 +86,16 @@ class AfterForward(CallHook):
 
     def _record(self, module: nn.Module, output: Any) -> None:
         store = self._session.store
-        call = self._session.nesting.leave(self._label)
+        call = self._session.nesting.leave(self._name)
         if call is None:
             return
         raised = sys.exc_info()[1] is not call.handled
         call.handled = None
+        if call.flow is not None and not raised:
+            self._session.gradients.after(call.flow, output)
+        if not self._session.wanted.forward:
+            store.drop_call(call)
+            return
         with apart_from_the_run():
             if not raised:
                 call.record["output"] = store.recorder.output(output)
@@ -98,7 +107,7 @@ class BeforePass(CallHook):
     """On the root of the model, which is not recorded: a pass begins, maybe inside another one."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not torch.compiler.is_compiling() and not _inside_backward():
+        if not torch.compiler.is_compiling() and not inside_backward():
             self._session.nesting.enter_pass(sys._getframe(1))
 
 
@@ -106,11 +115,11 @@ class AfterPass(CallHook):
     """On the root of the model: a pass is over, however it ended."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        if not torch.compiler.is_compiling() and not _inside_backward():
+        if not torch.compiler.is_compiling() and not inside_backward():
             self._session.nesting.leave_pass()
 
 
-def _inside_backward() -> bool:
+def inside_backward() -> bool:
     """Whether autograd is running a backward pass on this thread."""
     return torch._C._current_graph_task_id() != -1
 

@@ -1,20 +1,23 @@
 """Puts the hooks on a model, and takes them off again."""
 
+from typing import Final
+
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass
-from probe_patch.runtime.capture.names import Model, NamedModule, named_submodules, root_modules
+from probe_patch.runtime.capture.names import Model, ModuleName, NamedModule, named_submodules, root_modules
 from probe_patch.runtime.capture.session import Session
-from probe_patch.runtime.store import Store
+
+_ROOT: Final = ModuleName("")
 
 
 class ModuleCapture:
-    """The hooks of one store on one model, from ``attach`` to ``detach``."""
+    """The hooks of one session on one model, from ``attach`` to ``detach``."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._session = Session(store)
+    def __init__(self, session: Session) -> None:
+        self._store = session.store
+        self._session = session
         self._handles: list[RemovableHandle] = []
 
     def attach(self, model: Model) -> None:
@@ -25,25 +28,26 @@ class ModuleCapture:
             self._hook(named)
 
     def detach(self) -> None:
-        """End the recording, on every thread, and remove every hook, whatever happens to single ones."""
-        self._session.close()
+        """Remove every hook, whatever happens to single ones."""
         handles, self._handles = self._handles, []
         for handle in handles:
             self._remove(handle)
 
     def _hook_root(self, root: nn.Module) -> None:
         try:
-            self._handles.append(root.register_forward_pre_hook(BeforePass(self._session, "")))
-            self._handles.append(root.register_forward_hook(AfterPass(self._session, ""), always_call=True))
+            self._handles.append(root.register_forward_pre_hook(BeforePass(self._session, _ROOT)))
+            self._handles.append(root.register_forward_hook(AfterPass(self._session, _ROOT), always_call=True))
         except Exception as error:
             self._store.problems.note("hooking a module", error)
 
     def _hook(self, named: NamedModule) -> None:
-        before = BeforeForward(self._session, named.label)
-        after = AfterForward(self._session, named.label)
+        before = BeforeForward(self._session, named.name)
+        after = AfterForward(self._session, named.name)
         try:
             self._handles.append(named.module.register_forward_pre_hook(before, with_kwargs=True))
             self._handles.append(named.module.register_forward_hook(after, with_kwargs=True, always_call=True))
+            if self._session.wanted.backward:
+                self._handles += self._session.gradients.watch_parameters(named)
         except Exception as error:
             self._store.problems.note("hooking a module", error)
 

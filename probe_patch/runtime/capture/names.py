@@ -1,19 +1,61 @@
-"""The names that modules have in a dump: ``Module.{qualified name}.{class}``."""
+"""The names that modules and functions have in a dump."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from torch import nn
 
 Model: TypeAlias = nn.Module | Sequence[nn.Module]
 
 
+class CallName(Protocol):
+    """What is called; its entries in a dump are numbered per name, from 0."""
+
+    def forward(self, call: int) -> str:
+        """The entry of one forward."""
+        ...
+
+    def backward(self, call: int) -> str:
+        """The entry of that forward's backward."""
+        ...
+
+
 @dataclass(frozen=True)
-class NamedModule:
-    """A module to record. ``label`` is ``Module.{qualname}.{Class}``, to which a call adds ``.forward.{k}``."""
+class ModuleName:
+    """``label`` is ``Module.{qualname}.{Class}``."""
 
     label: str
+
+    def forward(self, call: int) -> str:
+        return f"{self.label}.forward.{call}"
+
+    def backward(self, call: int) -> str:
+        return f"{self.label}.backward.{call}"
+
+    def parameters_gradient(self, firing: int) -> str:
+        """The entry of the gradients that one backward pass brings to the module's own parameters."""
+        return f"{self.label}.parameters_grad.{firing}"
+
+
+@dataclass(frozen=True)
+class FunctionName:
+    """``label`` is ``{Prefix}.{function}``, such as ``Functional.linear`` or ``Tensor.__add__``."""
+
+    label: str
+
+    def forward(self, call: int) -> str:
+        return f"{self.label}.{call}.forward"
+
+    def backward(self, call: int) -> str:
+        return f"{self.label}.{call}.backward"
+
+
+@dataclass(frozen=True)
+class NamedModule:
+    """A module to record."""
+
+    name: ModuleName
     module: nn.Module
 
 
@@ -35,12 +77,7 @@ def named_submodules(model: Model) -> Iterator[NamedModule]:
                 yield named
 
 
-def forward_entry(label: str, call: int) -> str:
-    """The entry of the ``call``-th forward, from 0, of a module in one dump."""
-    return f"{label}.forward.{call}"
-
-
 def _below(root: nn.Module, prefix: str) -> Iterator[NamedModule]:
     for name, module in root.named_modules():
         if module is not root:
-            yield NamedModule(f"{prefix}.{name}.{type(module).__name__}", module)
+            yield NamedModule(ModuleName(f"{prefix}.{name}.{type(module).__name__}"), module)

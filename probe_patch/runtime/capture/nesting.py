@@ -6,24 +6,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.capture.gradients import Backward
+    from probe_patch.runtime.capture.names import CallName
 
 
-class ModuleCall:
-    """One forward of one module, from its start to its end.
+class Call:
+    """One forward of one module or function, from its start to its end.
 
     Attributes:
-        label: the module's name in the dump.
+        name: what is called.
         entry: the call's name in the dump.
+        backward: the name of its backward in the dump.
+        parent: the module call that it runs in.
         handled: the exception the thread was already handling when the call began.
         record: what is known of it so far, by dump.json's keys.
+        flow: what flows back through it; None where nothing will, or where gradients are not recorded.
     """
 
-    __slots__ = ("entry", "handled", "label", "record")
+    __slots__ = ("backward", "entry", "flow", "handled", "name", "parent", "record")
 
-    def __init__(self, label: str, entry: str, handled: BaseException | None) -> None:
-        self.label = label
-        self.entry = entry
+    def __init__(self, name: "CallName", number: int, parent: "Call | None", handled: BaseException | None) -> None:
+        self.name = name
+        self.entry = name.forward(number)
+        self.backward = name.backward(number)
+        self.parent = parent
         self.handled = handled
+        self.flow: Backward | None = None
         self.record: dict[str, Record] = {}
 
 
@@ -38,20 +46,20 @@ class Nesting(threading.local):
     """The open calls of the current thread, outermost first, and the passes through the model that they are in."""
 
     def __init__(self) -> None:
-        self._open: list[ModuleCall] = []
+        self._open: list[Call] = []
         self._passes: list[_Pass] = []
 
-    def innermost(self) -> str | None:
-        """The entry of the innermost open call."""
-        return self._open[-1].entry if self._open else None
+    def innermost(self) -> Call | None:
+        """The innermost open call."""
+        return self._open[-1] if self._open else None
 
-    def enter(self, call: ModuleCall) -> None:
+    def enter(self, call: Call) -> None:
         self._open.append(call)
 
-    def leave(self, label: str) -> ModuleCall | None:
+    def leave(self, name: "CallName") -> Call | None:
         """Close the innermost open call of this module, and whatever was left open inside it."""
         for index in range(len(self._open) - 1, -1, -1):
-            if self._open[index].label == label:
+            if self._open[index].name is name:
                 call = self._open[index]
                 del self._open[index:]
                 return call

@@ -41,6 +41,10 @@ class Recorder:
             return record
         return [record]
 
+    def gradient(self, value: Tensor) -> Record:
+        """One gradient, wherever it arrives."""
+        return self._guarded(value, None)
+
     def parameters(self, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
         own = module.named_parameters(recurse=False, remove_duplicate=False)

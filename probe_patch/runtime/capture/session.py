@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Final
 
-from probe_patch.runtime.capture.nesting import ModuleCall, Nesting
+from probe_patch.runtime.capture.gradients import Gradients
+from probe_patch.runtime.capture.nesting import Call, Nesting
 
 if TYPE_CHECKING:
+    from probe_patch.runtime.capture.names import ModuleName
+    from probe_patch.runtime.capture.wanted import Wanted
     from probe_patch.runtime.store import Store
 
 
 PATIENCE: Final = 1.0
 """Seconds a hook waits for another thread's. Values can run their owner's code while they are recorded; if that waits
 for this thread in turn, something must give way, and it is the recording."""
+
+
+_ELSEWHERE: Final = (
+    "modules ran on another thread than the one that started the recording; functions are recorded on that one only"
+)
 
 
 class Session:
@@ -23,11 +32,14 @@ class Session:
     has the hooks too, but not the threads that may hold the lock, and records nothing.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wanted: Wanted) -> None:
         self.store = store
+        self.wanted = wanted
+        self.gradients = Gradients(self)
         self.nesting = Nesting()
         self.is_open = True
         self._pid = os.getpid()
+        self._thread = threading.get_ident()
 
     def enter(self) -> bool:
         """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
@@ -51,8 +63,10 @@ class Session:
                 self.is_open = False
         self.is_open = False
 
-    def open_call(self, label: str, handled: BaseException | None) -> ModuleCall:
+    def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
-        call = self.store.open_call(label, self.nesting.innermost(), handled)
+        if self.wanted.functions is not None and threading.get_ident() != self._thread:
+            self.store.problems.note("recording functions", _ELSEWHERE)
+        call = self.store.open_call(name, self.nesting.innermost(), handled)
         self.nesting.enter(call)
         return call

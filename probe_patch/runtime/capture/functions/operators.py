@@ -1,0 +1,98 @@
+"""Which operator a tensor method was called by: ``x + y`` and ``x.add(y)`` are the same call for torch.
+
+msProbe names the first ``Tensor.__add__`` and the second not at all, so the name is read off the caller's bytecode.
+That shows neither which way round an operator runs (``2 * x`` is named as ``x * 2``) nor the operators that C code runs
+for its caller: in ``sum([x, y])`` and ``operator.add(x, y)`` they carry the method's name.
+"""
+
+import dis
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
+
+# What BINARY_OP's argument means, from Python 3.11 on; the same operators have opcodes of their own before.
+_BINARY: Final = {
+    "+": "add",
+    "&": "and",
+    "//": "floordiv",
+    "<<": "lshift",
+    "@": "matmul",
+    "*": "mul",
+    "%": "mod",
+    "|": "or",
+    "**": "pow",
+    ">>": "rshift",
+    "-": "sub",
+    "/": "truediv",
+    "^": "xor",
+}
+_BEFORE_3_11: Final = {
+    "ADD": "add",
+    "AND": "and",
+    "FLOOR_DIVIDE": "floordiv",
+    "LSHIFT": "lshift",
+    "MATRIX_MULTIPLY": "matmul",
+    "MULTIPLY": "mul",
+    "MODULO": "mod",
+    "OR": "or",
+    "POWER": "pow",
+    "RSHIFT": "rshift",
+    "SUBTRACT": "sub",
+    "TRUE_DIVIDE": "truediv",
+    "XOR": "xor",
+}
+_COMPARISONS: Final = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
+
+
+class Operators:
+    """Operators by call site; the bytecode of a function is read once."""
+
+    def __init__(self) -> None:
+        # By identity, as comparing code takes long; each code is kept, so that none takes another's identity.
+        self._known: dict[int, tuple[CodeType, dict[int, str]]] = {}
+
+    def at(self, frame: FrameType, function: Callable[..., Any]) -> str | None:
+        """The special method whose operator calls ``function`` in this frame, such as ``__add__``; None without one.
+
+        A function mode or a tensor subclass that hands the function on is looked past.
+        """
+        running: FrameType | None = frame
+        while running is not None:
+            operator = self._operator(running)
+            if operator is not None or not _hands_on(running, function):
+                return operator
+            running = running.f_back
+        return None
+
+    def _operator(self, frame: FrameType) -> str | None:
+        code = frame.f_code
+        known = self._known.get(id(code))
+        if known is None:
+            known = self._known[id(code)] = (code, operators_of(code))
+        return known[1].get(frame.f_lasti)
+
+
+def operators_of(code: CodeType) -> dict[int, str]:
+    """The special methods of a code's operators, by the offsets of their instructions."""
+    found = ((step.offset, _special_method(step.opname, step.argrepr)) for step in dis.get_instructions(code))
+    return {offset: method for offset, method in found if method is not None}
+
+
+def _hands_on(frame: FrameType, function: Callable[..., Any]) -> bool:
+    code = frame.f_code
+    if code.co_name != "__torch_function__" or code.co_argcount < 2:
+        return False
+    return frame.f_locals.get(code.co_varnames[1]) is function
+
+
+def _special_method(name: str, shown: str) -> str | None:
+    if name == "BINARY_OP":
+        in_place = "i" if shown.endswith("=") else ""
+        stem = _BINARY.get(shown.removesuffix("="))
+    elif name == "COMPARE_OP":
+        in_place, stem = "", _COMPARISONS.get(shown.removeprefix("bool(").removesuffix(")"))
+    else:
+        kind, _, which = name.partition("_")
+        in_place = "i" if kind == "INPLACE" else ""
+        stem = _BEFORE_3_11.get(which) if kind in ("BINARY", "INPLACE") else None
+    return None if stem is None else f"__{in_place}{stem}__"

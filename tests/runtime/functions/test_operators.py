@@ -1,0 +1,90 @@
+"""Operators are told from methods by the caller's bytecode. Needs no torch: what an operator calls is a stand-in."""
+
+import sys
+
+import pytest
+
+from probe_patch.runtime.capture.functions.operators import Operators
+
+BINARY = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "@": "matmul",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+    "<<": "lshift",
+    ">>": "rshift",
+}
+COMPARISONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
+
+EXPRESSIONS = {
+    **{f"x {symbol} 3": f"__{stem}__" for symbol, stem in (BINARY | COMPARISONS).items()},
+    **{f"3 {symbol} x": f"__{stem}__" for symbol, stem in BINARY.items()},
+    "bool if x < 3 else int": "__lt__",
+    "[x + part for part in (1,)]": "__add__",
+    "x.add(3)": None,
+    "x.__add__(3)": None,
+    "sum([x], 3)": None,
+    "-x": None,
+    "x[3]": None,
+    "3 in x": None,
+    "add(x, 3)": None,
+    "add(x, 3) - 1": None,
+}
+
+
+class Notes:
+    """An operand whose every method notes by which operator it was called."""
+
+    def __init__(self, operators: Operators) -> None:
+        self.operators = operators
+        self.seen: list[str | None] = []
+
+    def note(self, *_: object) -> int:
+        self.seen.append(self.operators.at(sys._getframe(1), Notes.note))
+        return 0
+
+    add = __neg__ = __getitem__ = __contains__ = note
+
+
+for method in [f"__{kind}{stem}__" for stem in BINARY.values() for kind in ("", "r", "i")]:
+    setattr(Notes, method, Notes.note)
+for stem in COMPARISONS.values():
+    setattr(Notes, f"__{stem}__", Notes.note)
+
+
+def seen_by(source: str, mode: str) -> list[str | None]:
+    x = Notes(Operators())
+    exec(compile(source, "example", mode), {"x": x, "add": lambda x, y: x.note(y)})
+    return x.seen
+
+
+@pytest.mark.parametrize(("expression", "operator"), EXPRESSIONS.items())
+def test_an_operator_is_named_and_a_call_is_not(expression: str, operator: str | None) -> None:
+    assert seen_by(f"result = {expression}", "exec") == [operator]
+
+
+@pytest.mark.parametrize(("symbol", "stem"), BINARY.items())
+def test_an_operator_that_assigns(symbol: str, stem: str) -> None:
+    assert seen_by(f"x {symbol}= 3", "exec") == [f"__i{stem}__"]
+
+
+def test_long_jumps_and_many_names_do_not_shift_the_sites() -> None:
+    many = "\n".join(f"name{number} = {number}.5" for number in range(400))
+    body = "\n".join(
+        ["for part in (1, 2):", "    x + part", *(f"    name{number}" for number in range(400)), "    x - 1"]
+    )
+    assert seen_by(f"{many}\n{body}", "exec") == ["__add__", "__sub__"] * 2
+
+
+def test_code_that_is_gone_lends_its_identity_to_none() -> None:
+    x = Notes(Operators())
+    for source in ["x + 1", "x - 1", "x.add(1)", "x * 1"] * 50:
+        exec(compile(source, "example", "exec"), {"x": x})
+    assert x.seen == ["__add__", "__sub__", None, "__mul__"] * 50
