@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from probe_patch.config.model import Config
+from probe_patch.config.notes import notes
 from probe_patch.config.support import first_unsupported
 from probe_patch.config.unknown import unknown_keys
 from probe_patch.errors import ConfigError
@@ -23,10 +24,6 @@ _WANTED: Final = {
     "int_type": "must be a whole number",
     "too_short": "must hold at least one item",
 }
-_LEVEL_MISSING: Final = 'level is missing: "L0" is used (msProbe would use "L1")'
-_RELATIVE: Final = (
-    'dump_path "{}" is relative: each process takes it from its own working directory; write the path in full'
-)
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def parse_config(text: str, where: str, overrides: Overrides | None = None) -> L
     refusal = first_unsupported(config)
     if refusal is not None:
         raise ConfigError(f"{where}: {refusal}")
-    return LoadedConfig(config, unknown_keys(document) + _notes(document, config))
+    return LoadedConfig(config, unknown_keys(document) + tuple(notes(config)))
 
 
 def default_config(dump_path: str, overrides: Overrides | None = None) -> LoadedConfig:
@@ -95,13 +92,6 @@ def default_config(dump_path: str, overrides: Overrides | None = None) -> Loaded
     """
     document = {"task": "statistics", "level": "L0", "step": [0], "dump_path": dump_path}
     return parse_config(json.dumps(document), "the settings given", overrides)
-
-
-def _notes(document: dict[str, object], config: Config) -> tuple[str, ...]:
-    notes = [] if "level" in document else [_LEVEL_MISSING]
-    if not Path(config.dump_path).is_absolute():
-        notes.append(_RELATIVE.format(config.dump_path))
-    return tuple(notes)
 
 
 def _decode(text: str, where: str) -> dict[str, object]:

@@ -2,56 +2,73 @@
 
 import json
 from collections.abc import Iterator
+from typing import Final
 
 from probe_patch.config.model import Config
+from probe_patch.config.sections import is_module_entry
+
+_INSTEAD_OF_TASK: Final = {
+    "acc_check": 'write "task": "tensor" here and run `msprobe acc_check` on the dump',
+    "diff_check": 'write "task": "statistics" with "summary_mode": "md5" and compare the two dumps',
+    "exception_dump": 'it is MindSpore\'s; write "task": "nan_check"',
+    "overflow_check": 'write "task": "nan_check"',
+}
 
 
 def first_unsupported(config: Config) -> str | None:
-    """One sentence on the first value that asks for what does not exist yet, or None when all are served."""
+    """One sentence on the first value that asks for what does not exist, or None when all are served."""
     return next(_unsupported(config), None)
 
 
 def _unsupported(config: Config) -> Iterator[str]:
-    if config.task != "statistics":
-        yield _refusal("task", config.task, '"task": "statistics"')
+    if config.task in _INSTEAD_OF_TASK:
+        yield f'task is "{config.task}", which probe-patch does not do; {_INSTEAD_OF_TASK[config.task]}'
     if config.level == "L2":
         yield (
             'level is "L2", which records the kernels of an NPU and is msProbe\'s alone; write "mix" for modules and '
             "functions"
         )
-    if config.level == "debug":
-        yield _refusal("level", config.level, '"L0" (modules), "L1" (functions) or "mix" (both)')
-    if config.async_dump:
-        yield _refusal("async_dump", True, '"async_dump": false')
-    if config.dump_enable is False:
-        yield _refusal("dump_enable", False, "nothing there, and turn the dump off with DUMP_ON=0")
+    if config.level == "debug" and config.task not in ("statistics", "tensor"):
+        yield f'level "debug" goes with the tasks "statistics" and "tensor", not with "{config.task}"'
     if config.load is not None and config.load.path:
-        yield _refusal("load.path", config.load.path, "no load section")
+        yield _refusal("load.path", config.load.path, "no load section: probe-patch never changes what is computed")
+    if config.seed is not None:
+        yield _refusal("seed", config.seed, "no seed, and call seed_all(seed) in your program")
     if config.is_deterministic:
-        yield _refusal("is_deterministic", True, '"is_deterministic": false')
+        yield _refusal("is_deterministic", True, "it not, and call seed_all(mode=True) in your program")
     if config.enable_dataloader:
-        yield _refusal("enable_dataloader", True, '"enable_dataloader": false')
-    yield from _unsupported_statistics(config)
+        yield _refusal("enable_dataloader", True, '"enable_dataloader": false, and call start() and stop() yourself')
+    yield from _unsupported_in_tensor(config)
+    yield from _unfit_scope(config)
 
 
-def _unsupported_statistics(config: Config) -> Iterator[str]:
-    section = config.statistics
-    if section.scope:
-        yield _refusal("statistics.scope", section.scope, '"scope": []')
-    if section.list_:
-        yield _refusal("statistics.list", section.list_, '"list": []')
-    if section.tensor_list:
-        yield _refusal("statistics.tensor_list", section.tensor_list, '"tensor_list": []')
-    if {"input", "output"} & set(section.data_mode):
-        yield _refusal("statistics.data_mode", section.data_mode, '"all", "forward" or "backward"')
-    if section.summary_mode != "statistics":
-        yield _refusal("statistics.summary_mode", section.summary_mode, '"summary_mode": "statistics"')
-    if section.slice:
-        parts = [part.model_dump(exclude_none=True) for part in section.slice]
-        yield _refusal("statistics.slice", parts, '"slice": []')
-    if section.request_id is not None:
-        yield _refusal("statistics.request_id", section.request_id, "no request_id")
+def _unsupported_in_tensor(config: Config) -> Iterator[str]:
+    if config.task != "tensor":
+        return
+    section = config.tensor
+    if section.bench_path:
+        yield _refusal("tensor.bench_path", section.bench_path, "no bench_path, and compare the two dumps")
+    if section.diff_nums is not None:
+        yield _refusal("tensor.diff_nums", section.diff_nums, "no diff_nums, and compare the two dumps")
+    if section.file_format is not None:
+        yield _refusal("tensor.file_format", section.file_format, "no file_format; tensors are .pt files")
+
+
+def _unfit_scope(config: Config) -> Iterator[str]:
+    """A scope names entries of the level, and both of one kind, as only one of them could ever be met else."""
+    scope = config.task_section.scope
+    kinds = {is_module_entry(entry) for entry in scope}
+    if len(kinds) == 2 and config.level != "mix":
+        yield _scope_refusal(config, "one of a module and one of a function", "two of the level's entries")
+    elif kinds == {True} and config.level == "L1":
+        yield _scope_refusal(config, "modules", 'functions such as "Functional.linear.0.forward"')
+    elif kinds == {False} and config.level == "L0":
+        yield _scope_refusal(config, "functions", 'modules such as "Module.layers.0.Block.forward.0"')
+
+
+def _scope_refusal(config: Config, found: str, instead: str) -> str:
+    return f'{config.task}.scope names {found}, which level "{config.level}" does not record together; write {instead}'
 
 
 def _refusal(key: str, value: object, instead: str) -> str:
-    return f"{key} is {json.dumps(value)}, which probe-patch cannot do yet; write {instead}"
+    return f"{key} is {json.dumps(value)}, which probe-patch cannot do; write {instead}"

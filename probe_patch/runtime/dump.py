@@ -34,7 +34,7 @@ class Dump:
     def __init__(
         self, settings: DumpSettings, claim: Claim, identity: Identity, step: int, occasion: Occasion, said: set[str]
     ) -> None:
-        self.store = Store(Problems(said))
+        self.store = Store(Problems(said), settings.wanted, settings.selection())
         self._settings = settings
         self._claim = claim
         self._identity = identity
@@ -60,7 +60,7 @@ class Dump:
         written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
-            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents if settings.wanted.modules else {}))
+            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents() if settings.wanted.modules else {}))
         for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
         written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written

@@ -127,7 +127,7 @@ class Service:
         return dump
 
     def _begin(self, model: Model | None, dump: Dump, folder: Path) -> None:
-        capture = Capture(dump.store, self.config.wanted)
+        capture = Capture(dump.store)
         self._recording = (folder, capture)
         try:
             capture.attach(model)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from probe_patch.config import Config, LoadedConfig, Overrides, default_config, load_config
+from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.destination import check_destination
 from probe_patch.runtime.log import LOGGER
@@ -21,8 +22,13 @@ class DumpSettings:
         self.extra_info = config.extra_info
         self.rollout = config.rollout
         self.wanted = Wanted.by(config)
+        self._config = config
         self._steps = frozenset(config.step)
         self._ranks = frozenset(config.rank)
+
+    def selection(self) -> Selection:
+        """Which entries of one dump are recorded."""
+        return Selection.by(self._config)
 
     def folder(self) -> Path:
         """The absolute dump path."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
+from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
+from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
@@ -31,16 +33,19 @@ class Store:
         recomputed: module forwards that were left out because they ran inside a backward pass.
     """
 
-    def __init__(self, problems: Problems) -> None:
+    def __init__(self, problems: Problems, wanted: Wanted, selection: Selection) -> None:
         self.problems = problems
+        self.wanted = wanted
+        self.selection = selection
         self.lock = threading.RLock()
         self.recomputed = 0
         self.stacks = CallStacks()
-        self.parents: dict[str, str | None] = {}
+        self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
         self._table = StatisticsTable()
         self.recorder = Recorder(self._table, problems)
         self._calls: dict[CallName, int] = {}
+        self._taken: set[str] = set()
         self._open: dict[str, Call] = {}
         self._backwards: dict[str, Backward] = {}
         self._parameter_gradients: dict[str, dict[str, Record]] = {}
@@ -57,41 +62,55 @@ class Store:
         number = self._calls.get(name, 0)
         self._calls[name] = number + 1
         call = Call(name, number, parent, handled)
-        self._open[call.entry] = call
-        self.parents[call.entry] = None if parent is None else parent.entry
-        self.stacks.add(call.entry)
+        call.is_taken = self.selection.begin(call) and self.wanted.forward
+        self._parents[call.entry] = None if parent is None else parent.entry
+        if call.is_taken:
+            self._open[call.entry] = call
+            self._taken.add(call.entry)
+            self.stacks.add(call.entry)
         return call
 
     def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
+        self.selection.end(call)
         if self._open.pop(call.entry, None) is not None:
             self._finished.append((call.entry, call.record))
-
-    def drop_call(self, call: Call) -> None:
-        """The call is over, and its forward is not asked for. The caller holds ``lock``."""
-        self._open.pop(call.entry, None)
-        self.parents.pop(call.entry, None)
 
     def add_backward(self, backward: "Backward") -> None:
         """A gradient of this call has arrived. The caller holds ``lock``."""
         call = backward.call
         if call.backward not in self._backwards:
             self._backwards[call.backward] = backward
-            self.parents[call.backward] = None
+            self._taken.add(call.backward)
+            self._parents[call.backward] = None
 
-    def add_parameter_gradient(self, module: "ModuleName", parameter: str, gradient: "Record") -> None:
-        """One parameter's gradient of one backward pass. The caller holds ``lock``."""
+    def parameters_gradient(self, module: "ModuleName", parameter: str) -> str:
+        """The entry of this backward pass through a parameter. The caller holds ``lock``."""
         firing = self._firings.get((module, parameter), 0)
         self._firings[module, parameter] = firing + 1
-        self._parameter_gradients.setdefault(module.parameters_gradient(firing), {})[parameter] = [gradient]
+        return module.parameters_gradient(firing)
+
+    def add_parameter_gradient(self, entry: str, parameter: str, gradient: "Record") -> None:
+        """One parameter's gradient of one backward pass. The caller holds ``lock``."""
+        self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
+
+    def parents(self) -> dict[str, str | None]:
+        """The parents of what is recorded, and of what is around that."""
+        wanted: set[str] = set()
+        for entry in self._taken:
+            around: str | None = entry
+            while around is not None and around not in wanted:
+                wanted.add(around)
+                around = self._parents[around]
+        return {entry: parent for entry, parent in self._parents.items() if entry in wanted}
 
     def flush(self) -> None:
         """Read the numbers and add a line per finished call; calls still open are written as far as they came."""
         with self.lock:
             for backward in self._backwards.values():
-                self.parents[backward.call.backward] = self._enclosing_backward(backward.call)
+                self._parents[backward.call.backward] = self._enclosing_backward(backward.call)
             finished = self._finished + [(call.entry, call.record) for call in self._open.values()]
-            finished += [(entry, backward.record()) for entry, backward in self._backwards.items()]
+            finished += [(entry, backward.record(self.wanted)) for entry, backward in self._backwards.items()]
             finished += list(self._parameter_gradients.items())
             self._finished = []
             self._open = {}
@@ -103,7 +122,7 @@ class Store:
     def _enclosing_backward(self, call: Call) -> str | None:
         """Of the innermost module around the call through which something flowed back too."""
         around = call.parent
-        while around is not None and around.backward not in self.parents:
+        while around is not None and around.backward not in self._taken:
             around = around.parent
         return None if around is None else around.backward
 

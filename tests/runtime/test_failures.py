@@ -62,8 +62,8 @@ def test_without_statistics_the_records_are_still_there(record: Record, monkeypa
 def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unwritable(recorder: Recorder, value: object) -> Any:
-        whole = output(recorder, value)
+    def unwritable(recorder: Recorder, entry: str, value: object) -> Any:
+        whole = output(recorder, entry, value)
         return object() if isinstance(value, Tensor) and value.shape == (2, 8) else whole
 
     output = Recorder.output

@@ -41,7 +41,7 @@ class Written:
 def written(value: object, keyword: str = "value") -> Any:
     writer = Written()
     with apart_from_the_run():
-        record = writer.recorder.keywords({keyword: value})
+        record = writer.recorder.keywords("x", {keyword: value})
     found = writer.json(record)[keyword]
     assert writer.problems.all() == ()
     return found
@@ -162,7 +162,7 @@ def test_tensors_are_found_inside_containers() -> None:
 )
 def test_outputs_are_brought_to_a_list(output: object, shape: str) -> None:
     writer = Written()
-    assert outline(writer.json(writer.recorder.output(output))) == shape
+    assert outline(writer.json(writer.recorder.output("x", output))) == shape
 
 
 def outline(record: Any) -> str:
@@ -196,7 +196,7 @@ def test_a_failing_statistic_leaves_the_record_without_numbers() -> None:
     problems = Problems(set())
     table = StatisticsTable(broken)
     recorder = Recorder(table, problems)
-    (record,) = recorder.arguments((ones(2),))
+    (record,) = recorder.arguments("x", (ones(2),))
     assert json.loads("{" + entry_line("e", {"r": record}, table.read()) + "}")["e"]["r"]["shape"] == [2]
     (problem,) = problems.all()
     assert (problem.kind, problem.message) == ("measuring a tensor", "RuntimeError: no kernel")
@@ -208,7 +208,7 @@ def test_a_value_that_cannot_be_looked_at_is_null_and_its_neighbours_are_kept() 
             raise RuntimeError("no items")
 
     writer = Written()
-    first, second = writer.json({"args": writer.recorder.arguments((Hostile(), 1))})["args"]
+    first, second = writer.json({"args": writer.recorder.arguments("x", (Hostile(), 1))})["args"]
     assert (first, second) == (None, {"type": "int", "value": 1})
     assert writer.problems.all()[0].message == "RuntimeError: no items"
 

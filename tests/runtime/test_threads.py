@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from probe_patch.runtime.capture.capture import Capture
+from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.problems import Problems
@@ -91,15 +92,15 @@ class Waiting(nn.Module):
 def test_a_call_that_is_open_at_stop_is_written_as_far_as_it_came_and_never_again() -> None:
     waiting = Waiting()
     model = Around(waiting)
-    store = Store(Problems(set()))
-    capture = Capture(store, Wanted())
+    store = Store(Problems(set()), Wanted(), Selection())
+    capture = Capture(store)
     capture.attach(model)
     thread = threading.Thread(target=model, args=(ones(4),))
     thread.start()
     assert waiting.entered.wait(30)
     capture.detach()
     store.flush()
-    following = Capture(store, Wanted())
+    following = Capture(store)
     following.attach(model)
     measured = store.recorder.tensors
     waiting.leave.set()
@@ -115,8 +116,8 @@ def test_a_call_that_is_open_at_stop_is_written_as_far_as_it_came_and_never_agai
 
 def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     model = Around(nn.Identity())
-    store = Store(Problems(set()))
-    capture = Capture(store, Wanted())
+    store = Store(Problems(set()), Wanted(), Selection())
+    capture = Capture(store)
     capture.attach(model)
     (before,) = model.inner._forward_pre_hooks.values()
     (after,) = model.inner._forward_hooks.values()
@@ -124,14 +125,14 @@ def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     before(model.inner, (ones(1),), {})
     after(model.inner, (ones(1),), {}, ones(1))
     store.flush()
-    assert (store.lines, store.parents, store.recorder.tensors) == ([], {}, 0)
+    assert (store.lines, store.parents(), store.recorder.tensors) == ([], {}, 0)
 
 
 @pytest.mark.parametrize("is_recording", [True, False])
 def test_a_hook_that_is_half_registered_or_half_removed_does_not_disturb_the_forward(is_recording: bool) -> None:
     model = Around(nn.Identity())
-    store = Store(Problems(set()))
-    capture = Capture(store, Wanted())
+    store = Store(Problems(set()), Wanted(), Selection())
+    capture = Capture(store)
     capture.attach(model)
     inner = model.inner
     kept = {name: dict(getattr(inner, name)) for name in ("_forward_pre_hooks", "_forward_hooks")}
@@ -142,4 +143,4 @@ def test_a_hook_that_is_half_registered_or_half_removed_does_not_disturb_the_for
     inner._forward_pre_hooks_with_kwargs.clear()
     inner._forward_hooks_with_kwargs.clear()
     assert torch.equal(model(ones(2)), ones(2))
-    assert (store.parents, store.problems.all()) == ({}, ())
+    assert (store.parents(), store.problems.all()) == ({}, ())

@@ -5,17 +5,16 @@ from probe_patch.runtime.capture.functions.mode import FunctionMode, push, remov
 from probe_patch.runtime.capture.modules import ModuleCapture
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.capture.session import Session
-from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.store import Store
 
 
 class Capture:
     """The recording of one store, from ``attach`` to ``detach``."""
 
-    def __init__(self, store: Store, wanted: Wanted) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._wanted = wanted
-        self._session = Session(store, wanted)
+        self._wanted = store.wanted
+        self._session = Session(store)
         self._modules = ModuleCapture(self._session)
         self._mode: FunctionMode | None = None
 

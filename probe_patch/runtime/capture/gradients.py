@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import ModuleName, NamedModule
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
+    from probe_patch.runtime.capture.wanted import Wanted
 
 
 class _Edge(NamedTuple):
@@ -49,9 +50,11 @@ class Backward:
         passed_on: its shares of the gradients of its positional inputs that are tensors; msProbe's key ``output``.
         edges: where these inputs send their gradients; empty once the call is over.
         since: the number of the first node that the call may make.
+        is_taken: whether it is recorded; None as long as nothing has arrived.
+        shares: how many of its shares are still to come.
     """
 
-    __slots__ = ("arrived", "call", "edges", "passed_on", "since")
+    __slots__ = ("arrived", "call", "edges", "is_taken", "passed_on", "shares", "since")
 
     def __init__(self, call: Call, inputs: Sequence[Tensor]) -> None:
         self.call = call
@@ -59,9 +62,15 @@ class Backward:
         self.edges: list[_Edge | None] = [_edge_of(tensor) for tensor in inputs]
         self.passed_on: list[Record] = [None] * len(inputs) if any(self.edges) else []
         self.since: int = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
+        self.is_taken: bool | None = None
+        self.shares = 0
 
-    def record(self) -> dict[str, Record]:
-        return {"input": self.arrived, "output": self.passed_on}
+    def record(self, wanted: Wanted) -> dict[str, Record]:
+        sides: tuple[tuple[str, bool, Record], ...] = (
+            ("input", wanted.inputs, self.arrived),
+            ("output", wanted.outputs, self.passed_on),
+        )
+        return {key: records for key, is_wanted, records in sides if is_wanted}
 
 
 class Gradients:
@@ -91,6 +100,15 @@ class Gradients:
                     handed_on = [number for number, behind in enumerate(inputs) if behind == edge]
                     self._handles.append(_hook(tensor, _Arrival(self._session, backward, index, handed_on)))
             self._watch_shares(backward, inputs, edges)
+
+    def takes(self, backward: Backward) -> bool:
+        """Whether this backward, to which something has just arrived, is recorded."""
+        if backward.is_taken is None:
+            store = self._session.store
+            backward.is_taken = store.selection.begin_backward(backward.call)
+            if backward.is_taken:
+                store.add_backward(backward)
+        return backward.is_taken
 
     def watch_parameters(self, named: NamedModule) -> list[RemovableHandle]:
         """The module's own parameters: each backward pass through one is a firing, and firings are numbered."""
@@ -140,6 +158,7 @@ class Gradients:
                 shares.setdefault(edge, _Share(self._session, backward)).inputs.append(number)
         if not shares:
             return
+        backward.shares = len(shares)
         # An edge that is handed on ends the walk too: what lies behind it is not the call's.
         ends = {edge for edge in inputs if edge is not None}
         for node, passes in _passes(outputs, ends, shares, backward.since):
@@ -196,11 +215,16 @@ class _Share:
         if self._is_over or gradient is None:
             return
         self._is_over = True
-        with apart_from_the_run():
-            record = self._session.store.recorder.gradient(gradient)
-        for number in self.inputs:
-            self._backward.passed_on[number] = record
-        self._session.store.add_backward(self._backward)
+        session, backward = self._session, self._backward
+        if session.gradients.takes(backward) and session.wanted.outputs:
+            for number in self.inputs:
+                with apart_from_the_run():
+                    backward.passed_on[number] = session.store.recorder.passed_on(
+                        backward.call.backward, number, gradient
+                    )
+        backward.shares -= 1
+        if backward.shares == 0:
+            session.store.selection.end_backward(backward.call)
 
 
 class _Passing:
@@ -236,22 +260,30 @@ class _Arrival:
         self._backward = backward
         self._index = index
         self._handed_on = handed_on
+        self._has_fired = False
 
     def __call__(self, gradient: Tensor) -> None:
-        if self._backward.arrived[self._index] is not None or not self._session.enter():
+        if self._has_fired or not self._session.enter():
             return
-        store = self._session.store
+        self._has_fired = True
         try:
-            with apart_from_the_run():
-                record = store.recorder.gradient(gradient)
-            self._backward.arrived[self._index] = record
-            for number in self._handed_on:
-                self._backward.passed_on[number] = record
-            store.add_backward(self._backward)
+            if self._session.gradients.takes(self._backward):
+                self._record(gradient)
+            if self._backward.shares == 0:
+                self._session.store.selection.end_backward(self._backward.call)
         except Exception as error:
-            store.problems.note("recording a gradient", error)
+            self._session.store.problems.note("recording a gradient", error)
         finally:
             self._session.leave()
+
+    def _record(self, gradient: Tensor) -> None:
+        backward, wanted, recorder = self._backward, self._session.wanted, self._session.store.recorder
+        entry = backward.call.backward
+        with apart_from_the_run():
+            if wanted.inputs:
+                backward.arrived[self._index] = recorder.arrived(entry, self._index, gradient)
+            for number in self._handed_on if wanted.outputs else ():
+                backward.passed_on[number] = recorder.passed_on(entry, number, gradient)
 
 
 class _ParameterGradient:
@@ -269,8 +301,12 @@ class _ParameterGradient:
             return
         store = self._session.store
         try:
+            entry = store.parameters_gradient(self._module, self._parameter)
+            if not store.selection.takes_parameters_of(self._module):
+                return
             with apart_from_the_run():
-                store.add_parameter_gradient(self._module, self._parameter, store.recorder.gradient(gradient))
+                record = store.recorder.parameter_gradient(entry, self._parameter, gradient)
+            store.add_parameter_gradient(entry, self._parameter, record)
         except Exception as error:
             store.problems.note("recording a parameter's gradient", error)
         finally:

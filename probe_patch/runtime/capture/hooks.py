@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
-from probe_patch.runtime.stats.apart import apart_from_the_run
-
 if TYPE_CHECKING:
     from torch import nn
 
@@ -59,14 +57,8 @@ class BeforeForward(CallHook):
             self._session.leave()
 
     def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        recorder = self._session.store.recorder
         call = self._session.open_module(self._name, sys.exc_info()[1])
-        if self._session.wanted.forward:
-            with apart_from_the_run():
-                call.record["input_args"] = recorder.arguments(args)
-                call.record["input_kwargs"] = recorder.keywords(kwargs)
-        if self._session.wanted.backward:
-            call.flow = self._session.gradients.before(call, args)
+        self._session.take_inputs(call, args, kwargs)
 
 
 class AfterForward(CallHook):
@@ -85,22 +77,15 @@ class AfterForward(CallHook):
             self._session.leave()
 
     def _record(self, module: nn.Module, output: Any) -> None:
-        store = self._session.store
         call = self._session.nesting.leave(self._name)
         if call is None:
             return
         raised = sys.exc_info()[1] is not call.handled
         call.handled = None
-        if call.flow is not None and not raised:
-            self._session.gradients.after(call.flow, output)
-        if not self._session.wanted.forward:
-            store.drop_call(call)
-            return
-        with apart_from_the_run():
-            if not raised:
-                call.record["output"] = store.recorder.output(output)
-            call.record["parameters"] = store.recorder.parameters(module)
-        store.close_call(call)
+        if not raised:
+            self._session.take_output(call, output)
+        self._session.take_parameters(call, module)
+        self._session.store.close_call(call)
 
 
 class BeforePass(CallHook):

@@ -5,6 +5,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.names import CallName
@@ -19,11 +21,12 @@ class Call:
         backward: the name of its backward in the dump.
         parent: the module call that it runs in.
         handled: the exception the thread was already handling when the call began.
+        is_taken: whether its forward is recorded.
         record: what is known of it so far, by dump.json's keys.
         flow: what flows back through it; None where nothing will, or where gradients are not recorded.
     """
 
-    __slots__ = ("backward", "entry", "flow", "handled", "name", "parent", "record")
+    __slots__ = ("backward", "entry", "flow", "handled", "is_taken", "name", "parent", "record")
 
     def __init__(self, name: "CallName", number: int, parent: "Call | None", handled: BaseException | None) -> None:
         self.name = name
@@ -31,8 +34,16 @@ class Call:
         self.backward = name.backward(number)
         self.parent = parent
         self.handled = handled
+        self.is_taken = True
         self.flow: Backward | None = None
         self.record: dict[str, Record] = {}
+
+    def around(self) -> "Iterator[Call]":
+        """The module calls that it runs in, innermost first."""
+        call = self.parent
+        while call is not None:
+            yield call
+            call = call.parent
 
 
 class _Pass(NamedTuple):

@@ -26,26 +26,34 @@ class Recorder:
         self._problems = problems
         self.tensors = 0
 
-    def arguments(self, values: tuple[object, ...]) -> list[Record]:
+    def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
         return [self._guarded(value, None) for value in values]
 
-    def keywords(self, values: Mapping[str, object]) -> dict[str, Record]:
+    def keywords(self, entry: str, values: Mapping[str, object]) -> dict[str, Record]:
         """``input_kwargs``."""
         return {name: self._guarded(value, name) for name, value in values.items()}
 
-    def output(self, value: object) -> Record:
+    def output(self, entry: str, value: object) -> Record:
         """``output``: a list, except for a named tuple, which stays an object of its fields."""
         record = self._guarded(value, None)
         if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
             return record
         return [record]
 
-    def gradient(self, value: Tensor) -> Record:
-        """One gradient, wherever it arrives."""
-        return self._guarded(value, None)
+    def arrived(self, entry: str, number: int, gradient: Tensor) -> Record:
+        """The gradient of one of a call's outputs: a part of its backward's ``input``."""
+        return self._guarded(gradient, None)
 
-    def parameters(self, module: nn.Module) -> dict[str, Record]:
+    def passed_on(self, entry: str, number: int, gradient: Tensor) -> Record:
+        """The gradient of one of a call's inputs: a part of its backward's ``output``."""
+        return self._guarded(gradient, None)
+
+    def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
+        """The gradient of one parameter."""
+        return self._guarded(gradient, None)
+
+    def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
         own = module.named_parameters(recurse=False, remove_duplicate=False)
         return {name: self._guarded(parameter, None) for name, parameter in own}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
+from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
-    from probe_patch.runtime.capture.names import ModuleName
-    from probe_patch.runtime.capture.wanted import Wanted
+    from torch import nn
+
+    from probe_patch.runtime.capture.names import FunctionName, ModuleName
     from probe_patch.runtime.store import Store
 
 
@@ -32,9 +34,9 @@ class Session:
     has the hooks too, but not the threads that may hold the lock, and records nothing.
     """
 
-    def __init__(self, store: Store, wanted: Wanted) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.wanted = wanted
+        self.wanted = store.wanted
         self.gradients = Gradients(self)
         self.nesting = Nesting()
         self.is_open = True
@@ -70,3 +72,30 @@ class Session:
         call = self.store.open_call(name, self.nesting.innermost(), handled)
         self.nesting.enter(call)
         return call
+
+    def open_function(self, name: FunctionName) -> Call:
+        """Begin the next forward of a function on this thread."""
+        return self.store.open_call(name, self.nesting.innermost(), None)
+
+    def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record what a call is about to be given."""
+        if call.is_taken and self.wanted.inputs:
+            with apart_from_the_run():
+                call.record["input_args"] = self.store.recorder.arguments(call.entry, args)
+                call.record["input_kwargs"] = self.store.recorder.keywords(call.entry, kwargs)
+        if self.wanted.backward and self.store.selection.may_take_backward(call):
+            call.flow = self.gradients.before(call, args)
+
+    def take_output(self, call: Call, output: object) -> None:
+        """Record what a call has given."""
+        if call.flow is not None:
+            self.gradients.after(call.flow, output)
+        if call.is_taken and self.wanted.outputs:
+            with apart_from_the_run():
+                call.record["output"] = self.store.recorder.output(call.entry, output)
+
+    def take_parameters(self, call: Call, module: nn.Module) -> None:
+        """Record a module's own parameters."""
+        if call.is_taken and self.wanted.outputs:
+            with apart_from_the_run():
+                call.record["parameters"] = self.store.recorder.parameters(call.entry, module)

@@ -11,16 +11,20 @@ class Wanted:
     """What is recorded.
 
     Attributes:
-        modules: calls of the model's sub-modules (levels L0 and mix).
+        modules: calls of the model's modules (levels L0 and mix).
         functions: calls of torch's functions that matter at this risk level (levels L1 and mix); None for none.
         forward: what goes into and comes out of calls.
         backward: the gradients of these, and of parameters.
+        inputs: what goes in: a call's arguments, or the gradients that arrive at its outputs.
+        outputs: what comes out: a call's results and a module's parameters, or the gradients it passes on.
     """
 
     modules: bool = True
     functions: RiskLevel | None = None
     forward: bool = True
     backward: bool = False
+    inputs: bool = True
+    outputs: bool = True
 
     def directions(self) -> list[str]:
         """``forward``, ``backward``, as meta.json's ``records``."""
@@ -28,11 +32,15 @@ class Wanted:
 
     @classmethod
     def by(cls, config: Config) -> "Wanted":
-        modes = config.statistics.data_mode
-        everything = not modes or "all" in modes or not {"forward", "backward"} & set(modes)
+        """As msProbe reads data_mode: of each pair, none named means both."""
+        modes = frozenset(config.task_section.data_mode) - {"all"}
+        no_direction, no_side = not modes & {"forward", "backward"}, not modes & {"input", "output"}
+        functions: RiskLevel = "ALL" if config.selects_by_name else config.risk_level
         return cls(
             modules=config.level in ("L0", "mix"),
-            functions=config.risk_level if config.level in ("L1", "mix") else None,
-            forward=everything or "forward" in modes,
-            backward=everything or "backward" in modes,
+            functions=functions if config.level in ("L1", "mix") else None,
+            forward=no_direction or "forward" in modes,
+            backward=no_direction or "backward" in modes,
+            inputs=no_side or "input" in modes,
+            outputs=no_side or "output" in modes,
         )

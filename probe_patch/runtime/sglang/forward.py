@@ -10,7 +10,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from probe_patch.config.model import RecordedInputs
+from probe_patch.config.rollout import RecordedInputs
 from probe_patch.dump_format import INPUTS_FILE
 from probe_patch.runtime.sglang.batch import Inputs
 from probe_patch.runtime.sglang.engine import Engine, ModelState

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from probe_patch.config.model import ForwardKind, ForwardsSection
+from probe_patch.config.rollout import ForwardKind, ForwardsSection
 
 FEW_TOKENS: Final = "few_tokens"
 

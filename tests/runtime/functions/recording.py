@@ -9,6 +9,7 @@ from torch import nn
 
 from probe_patch.runtime.capture.capture import Capture
 from probe_patch.runtime.capture.functions.risk import RiskLevel
+from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.problems import Problem, Problems
 from probe_patch.runtime.store import Store
@@ -31,9 +32,9 @@ class Recording:
     """One recording, which a test starts and stops where it likes."""
 
     def __init__(self, risk: RiskLevel = "ALL", model: nn.Module | None = None, backward: bool = False) -> None:
-        self._store = Store(Problems(set()))
+        self._store = Store(Problems(set()), Wanted(model is not None, risk, True, backward), Selection())
         self._model = model
-        self._capture = Capture(self._store, Wanted(model is not None, risk, True, backward))
+        self._capture = Capture(self._store)
 
     def start(self) -> None:
         self._capture.attach(self._model)
@@ -42,7 +43,7 @@ class Recording:
         self._capture.detach()
         self._store.flush()
         data = json.loads("{" + ",".join(self._store.lines) + "}")
-        return Recorded(data, dict(self._store.parents), self._store.problems.all())
+        return Recorded(data, self._store.parents(), self._store.problems.all())
 
 
 def recorded(

@@ -10,7 +10,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from probe_patch.runtime.capture.hooks import inside_backward
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,26 +55,19 @@ class FunctionMode(TorchFunctionMode):
         return output
 
     def _begin(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-        store = self._session.store
         try:
             name = self._labels.of(function, sys._getframe(2))
             if name is None or inside_backward() or torch._C._get_tracing_state() is not None:
                 return None
             return self._open(name, args, kwargs) if self._session.enter() else None
         except Exception as error:
-            store.problems.note("recording a function's inputs", error)
+            self._session.store.problems.note("recording a function's inputs", error)
             return None
 
     def _open(self, name: FunctionName, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        store = self._session.store
         try:
-            call = store.open_call(name, self._session.nesting.innermost(), None)
-            if self._session.wanted.forward:
-                with apart_from_the_run():
-                    call.record["input_args"] = store.recorder.arguments(args)
-                    call.record["input_kwargs"] = store.recorder.keywords(kwargs)
-            if self._session.wanted.backward:
-                call.flow = self._session.gradients.before(call, args)
+            call = self._session.open_function(name)
+            self._session.take_inputs(call, args, kwargs)
             return call
         finally:
             self._session.leave()
@@ -85,29 +77,18 @@ class FunctionMode(TorchFunctionMode):
         if not self._session.enter():
             return
         try:
-            self._close(call)
+            self._session.store.close_call(call)
         finally:
             self._session.leave()
 
-    def _close(self, call: Call) -> None:
-        if self._session.wanted.forward:
-            self._session.store.close_call(call)
-        else:
-            self._session.store.drop_call(call)
-
     def _end(self, call: Call, output: Any) -> None:
-        store = self._session.store
         if not self._session.enter():
             return
         try:
-            if call.flow is not None:
-                self._session.gradients.after(call.flow, output)
-            if self._session.wanted.forward:
-                with apart_from_the_run():
-                    call.record["output"] = store.recorder.output(output)
-            self._close(call)
+            self._session.take_output(call, output)
+            self._session.store.close_call(call)
         except Exception as error:
-            store.problems.note("recording a function's output", error)
+            self._session.store.problems.note("recording a function's output", error)
         finally:
             self._session.leave()
 

@@ -1,0 +1,19 @@
+"""What the author of a config.json that is served should know about it all the same."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from probe_patch.config.model import Config
+
+
+def notes(config: Config) -> Iterator[str]:
+    """One sentence each."""
+    if not Path(config.dump_path).is_absolute():
+        yield (
+            f'dump_path "{config.dump_path}" is relative: each process takes it from its own working directory; write '
+            "the path in full"
+        )
+    if config.selects_by_name and "risk_level" in config.model_fields_set and config.level in ("L1", "mix"):
+        yield "risk_level has no effect where scope or list choose what is recorded"
+    if config.task == "tensor" and config.level != "debug" and not config.task_section.list_:
+        yield "every tensor is saved, which can fill a disk in minutes; list names what you need, limits bounds it"
