@@ -10,7 +10,7 @@ from probe_patch.runtime.capture.forms import Record, TensorRecord
 from probe_patch.runtime.stats.table import Readings
 
 
-def entry_line(entry: str, record: Mapping[str, Record], readings: Readings | None) -> str:
+def entry_line(entry: str, record: Record, readings: Readings | None) -> str:
     """One entry of dump.json's ``data``, on one line."""
 
     def tensor(value: object) -> Mapping[str, Record]:

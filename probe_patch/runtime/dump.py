@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
+from probe_patch.dump_format import CONSTRUCT_FILE, DEBUG_FILE, DUMP_FILE, META_FILE, STACK_FILE
 from probe_patch.runtime.claims import Claim
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.files import write_atomically
@@ -47,7 +47,7 @@ class Dump:
         """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is.
 
         Returns:
-            whether dump.json and meta.json are there.
+            whether dump.json, or debug.json, and meta.json are there.
         """
         store = self.store
         try:
@@ -57,8 +57,11 @@ class Dump:
         if store.entries == store.recomputed == 0 and ended_by is None:
             store.problems.note("recording", self._occasion.nothing_ran)
         settings = self._settings
-        written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
-        if settings.extra_info:
+        by_name = settings.level == "debug"
+        written = self._write(
+            DEBUG_FILE if by_name else DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines)
+        )
+        if settings.extra_info and not by_name:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents() if settings.wanted.modules else {}))
         for name, content in self._described(self._occasion.files).items():

@@ -31,6 +31,7 @@ class Store:
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
+        saved: records of what was saved by name, by entry, and of their gradients, as far as these have arrived.
     """
 
     def __init__(self, problems: Problems, wanted: Wanted, selection: Selection) -> None:
@@ -39,6 +40,7 @@ class Store:
         self.selection = selection
         self.lock = threading.RLock()
         self.recomputed = 0
+        self.saved: dict[str, Record] = {}
         self.stacks = CallStacks()
         self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
@@ -109,13 +111,16 @@ class Store:
         with self.lock:
             for backward in self._backwards.values():
                 self._parents[backward.call.backward] = self._enclosing_backward(backward.call)
-            finished = self._finished + [(call.entry, call.record) for call in self._open.values()]
+            finished: list[tuple[str, Record]] = [*self._finished]
+            finished += [(call.entry, call.record) for call in self._open.values()]
             finished += [(entry, backward.record(self.wanted)) for entry, backward in self._backwards.items()]
             finished += list(self._parameter_gradients.items())
+            finished += list(self.saved.items())
             self._finished = []
             self._open = {}
             self._backwards = {}
             self._parameter_gradients = {}
+            self.saved = {}
             readings = self._readings()
             self.lines += [self._line(entry, record, readings) for entry, record in finished]
 
@@ -126,7 +131,7 @@ class Store:
             around = around.parent
         return None if around is None else around.backward
 
-    def _line(self, entry: str, record: "dict[str, Record]", readings: Readings | None) -> str:
+    def _line(self, entry: str, record: "Record", readings: Readings | None) -> str:
         try:
             return entry_line(entry, record, readings)
         except Exception as error:

@@ -1,27 +1,36 @@
 """Everything that is put on a model and on a thread while something is recorded, and its removal."""
 
+from probe_patch.runtime.capture.forward_range import ForwardRange
 from probe_patch.runtime.capture.functions.labels import Labels
 from probe_patch.runtime.capture.functions.mode import FunctionMode, push, remove
 from probe_patch.runtime.capture.modules import ModuleCapture
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.store import Store
+from probe_patch.runtime.tokens import TokenRange
 
 
 class Capture:
-    """The recording of one store, from ``attach`` to ``detach``."""
+    """The recording of one store, from ``attach`` to ``detach``: of everything, or of some of the model's forwards."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, forwards: TokenRange | None = None) -> None:
         self._store = store
         self._wanted = store.wanted
         self._session = Session(store)
         self._modules = ModuleCapture(self._session)
         self._mode: FunctionMode | None = None
+        self._range = None if forwards is None else ForwardRange(self._session, forwards)
 
     def attach(self, model: Model | None) -> None:
-        """Begin. Functions are recorded on the calling thread."""
+        """Begin. Functions are recorded on the calling thread.
+
+        Raises:
+            WrongUsage: some forwards are asked for, and not of one model.
+        """
         if model is not None and self._wanted.modules:
             self._modules.attach(model)
+        if self._range is not None:
+            self._range.attach(model)
         if self._wanted.functions is not None:
             self._mode = FunctionMode(self._session, Labels(self._wanted.functions))
             push(self._mode)
@@ -35,4 +44,6 @@ class Capture:
                 "stopping", "it was stopped on another thread than it was started on, where torch still calls us"
             )
         self._modules.detach()
+        if self._range is not None:
+            self._range.detach()
         self._session.gradients.remove()

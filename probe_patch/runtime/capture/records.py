@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,9 @@ from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import is_dtensor, plain_values
 from probe_patch.runtime.stats.table import Row, StatisticsTable
 
+if TYPE_CHECKING:
+    from probe_patch.config.sections import Slice
+
 DEEPEST: Final = 400
 
 
@@ -25,6 +28,7 @@ class Recorder:
         self._table = table
         self._problems = problems
         self.tensors = 0
+        self.further_slices: tuple["Slice", ...] = ()
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -53,6 +57,10 @@ class Recorder:
         """The gradient of one parameter."""
         return self._guarded(gradient, None)
 
+    def saved(self, entry: str, value: object, path: tuple[str, ...] = ()) -> Record:
+        """A value that was saved by name, or the gradient of the part of it that ``path`` leads to."""
+        return self._guarded(value, None)
+
     def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
         own = module.named_parameters(recurse=False, remove_duplicate=False)
@@ -71,8 +79,8 @@ class Recorder:
             return None
         if isinstance(value, Tensor):
             return self._tensor(value)
-        named = _named_parts(value)
-        listed = None if named is not None else _listed_parts(value)
+        named = named_parts(value)
+        listed = None if named is not None else listed_parts(value)
         if named is None and listed is None:
             return scalar_record(value, keyword)
         if id(value) in around or len(around) >= DEEPEST:
@@ -121,7 +129,8 @@ def _type_name(tensor: Tensor) -> str:
     return "torch.nested._internal.nested_tensor.NestedTensor" if tensor.is_nested else "torch.Tensor"
 
 
-def _named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
+def named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
+    """The parts of a value that become members of an object; None where it becomes none."""
     if isinstance(value, Mapping):
         return value.items()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -131,5 +140,6 @@ def _named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
     return None
 
 
-def _listed_parts(value: object) -> Iterable[object] | None:
+def listed_parts(value: object) -> Iterable[object] | None:
+    """The parts of a value that become items of a list; None where it becomes none."""
     return value if isinstance(value, list | tuple) and not isinstance(value, torch.Size) else None

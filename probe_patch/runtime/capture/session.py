@@ -6,6 +6,8 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
+
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
 from probe_patch.runtime.stats.apart import apart_from_the_run
@@ -32,6 +34,9 @@ class Session:
 
     Another thread may be about to call a hook that was just removed; it then finds the session closed. A forked child
     has the hooks too, but not the threads that may hold the lock, and records nothing.
+
+    Attributes:
+        is_paused: whether nothing is recorded for now but the gradients of what was.
     """
 
     def __init__(self, store: Store) -> None:
@@ -40,12 +45,15 @@ class Session:
         self.gradients = Gradients(self)
         self.nesting = Nesting()
         self.is_open = True
+        self.is_paused = False
         self._pid = os.getpid()
         self._thread = threading.get_ident()
 
     def enter(self) -> bool:
         """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
         if not self.is_open or os.getpid() != self._pid:
+            return False
+        if self.is_paused and torch._C._current_graph_task_id() == -1:
             return False
         if not self.store.lock.acquire(timeout=PATIENCE):
             self.store.problems.note("recording", "another thread was held up in its own recording for too long")
