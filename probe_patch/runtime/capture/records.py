@@ -28,7 +28,7 @@ class Recorder:
         self._table = table
         self._problems = problems
         self.tensors = 0
-        self.further_slices: tuple["Slice", ...] = ()
+        self.further_slices: tuple[Slice, ...] = ()
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
