@@ -25,7 +25,13 @@ COMPARISONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "
 
 EXPRESSIONS = {
     **{f"x {symbol} 3": f"__{stem}__" for symbol, stem in (BINARY | COMPARISONS).items()},
-    **{f"3 {symbol} x": f"__{stem}__" for symbol, stem in BINARY.items()},
+    **{f"3 {symbol} x": f"__r{stem}__" for symbol, stem in BINARY.items()},
+    "3 * hidden(x, [3][0], *(3,))": "__rmul__",
+    "three * x": "__mul__",
+    "three * 3 * x": "__mul__",
+    "3 * (x if three else 3)": "__mul__",
+    "x * 3": "__mul__",
+    "[3 * part for part in (x,)][0]": "__rmul__",
     "bool if x < 3 else int": "__lt__",
     "[x + part for part in (1,)]": "__add__",
     "x.add(3)": None,
@@ -61,7 +67,9 @@ for stem in COMPARISONS.values():
 
 def seen_by(source: str, mode: str) -> list[str | None]:
     x = Notes(Operators())
-    exec(compile(source, "example", mode), {"x": x, "add": lambda x, y: x.note(y)})
+    exec(
+        compile(source, "example", mode), {"x": x, "three": 3, "hidden": lambda x, *_: x, "add": lambda x, y: x.note(y)}
+    )
     return x.seen
 
 
