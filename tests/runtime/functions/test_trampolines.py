@@ -5,13 +5,21 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any
 
 import pytest
 
 from probe_patch.runtime.capture.functions.call_sites import Arguments
-from probe_patch.runtime.capture.functions.trampolines import can_be_watched, unwatch, watch
+from probe_patch.runtime.capture.functions import trampolines
+from probe_patch.runtime.capture.functions.trampolines import can_be_watched
+
+
+def watch(function: Any, watcher: trampolines.Watcher) -> None:
+    trampolines.watch(function, watcher)
+
+
+def unwatch(function: Any, watcher: trampolines.Watcher) -> bool:
+    return trampolines.unwatch(function, watcher)
 
 
 class Notes:
@@ -63,7 +71,7 @@ def fails(x: Any) -> Any:
     raise KeyError(x)
 
 
-CALLS: dict[str, tuple[FunctionType, Callable[[Any], Any], Arguments]] = {
+CALLS: dict[str, tuple[Any, Callable[[Any], Any], Arguments]] = {
     "by position": (plain, lambda f: f(1, 3), Arguments((1, 3), {})),
     "by keyword": (plain, lambda f: f(y=3, x=1), Arguments((), {"y": 3, "x": 1})),
     "defaults": (plain, lambda f: f(1), Arguments((1,), {})),
