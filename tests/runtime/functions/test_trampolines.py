@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from probe_patch.runtime.capture.functions.call_sites import Arguments
 from probe_patch.runtime.capture.functions import trampolines
+from probe_patch.runtime.capture.functions.call_sites import Arguments
 from probe_patch.runtime.capture.functions.trampolines import can_be_watched
 
 

@@ -27,6 +27,8 @@ _RECORDED: Final = (
     *("send", "recv", "isend", "irecv", "batch_isend_irecv", "broadcast", "scatter", "gather", "reduce"),
     *("all_reduce", "all_gather", "_all_gather_base", "all_gather_into_tensor"),
     *("reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor", "all_to_all", "all_to_all_single"),
+    # torch 2.13's names, which msProbe does not know yet.
+    *("all_gather_single", "reduce_scatter_single"),
 )
 
 _RECEIVES: Final = {
@@ -37,9 +39,11 @@ _RECEIVES: Final = {
     "all_gather": (0, "tensor_list"),
     "_all_gather_base": (0, "output_tensor"),
     "all_gather_into_tensor": (0, "output_tensor"),
+    "all_gather_single": (0, "output_tensor"),
     "reduce_scatter": (0, "output"),
     "_reduce_scatter_base": (0, "output"),
     "reduce_scatter_tensor": (0, "output"),
+    "reduce_scatter_single": (0, "output"),
     "all_to_all": (0, "output_tensor_list"),
     "all_to_all_single": (0, "output"),
 }

@@ -43,7 +43,7 @@ _BEFORE_3_11: Final = {
     "TRUE_DIVIDE": "truediv",
     "XOR": "xor",
 }
-_NO_STEPS: Final = ("CACHE", "EXTENDED_ARG", "NOP", "PRECALL")
+_NO_STEPS: Final = ("CACHE", "EXTENDED_ARG", "NOP")
 _CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_CONST_IMMORTAL")
 _JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 _REACHING: Final = ("COPY", "SWAP", "DUP", "ROT", "UNPACK", "LIST_APPEND", "SET_ADD", "MAP_ADD", "YIELD", "SEND")

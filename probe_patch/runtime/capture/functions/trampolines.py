@@ -107,8 +107,11 @@ def _arguments(original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, 
     if code.co_argcount == code.co_kwonlyargcount == 0 or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return Arguments(args, kwargs)
     values = dict(zip(code.co_varnames, args, strict=False)) | kwargs
-    caller = sys._getframe(2).f_back
-    return as_passed(original, values, _sites.at(caller)) or without_defaults(original, values)
+    try:
+        caller = sys._getframe(2).f_back
+        return as_passed(original, values, _sites.at(caller)) or without_defaults(original, values)
+    except Exception:  # in bytecode that dis cannot read, say
+        return Arguments(args, kwargs)
 
 
 def _exchange(function: FunctionType, key: int) -> None:
