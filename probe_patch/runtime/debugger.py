@@ -113,6 +113,19 @@ class PrecisionDebugger:
         """
         self.service.save(variable, name, save_backward)
 
+    @on_class_too(otherwise=nothing)
+    def register_custom_api(self, module: object, api: str, api_prefix: str | None = None) -> None:
+        """From the next start on, record calls of ``module.api`` as ``{api_prefix}.{api}``, where levels
+        record functions. Without a prefix, it is the module's name."""
+        refusal = self.service.custom_apis.add(module, api, api_prefix)
+        if refusal is not None:
+            self.service.note("registering a function", refusal)
+
+    @on_class_too(otherwise=nothing)
+    def restore_custom_api(self, module: object, api: str) -> None:
+        """Undo ``register_custom_api``, from the next start on."""
+        self.service.custom_apis.remove(module, api)
+
     @on_class_too(otherwise=_unrecorded)
     def phase(self, name: str, model: Model | None = None) -> AbstractContextManager[None]:
         """``with debugger.phase("ref", model): …`` records the block into ``{dump_path}/ref/step{N}/rank{R}``.

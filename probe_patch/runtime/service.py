@@ -10,6 +10,7 @@ from typing import Final
 from probe_patch.errors import WrongUsage
 from probe_patch.runtime.at_the_end import Hooked, WriteAtTheEnd
 from probe_patch.runtime.capture.capture import Capture
+from probe_patch.runtime.capture.functions.custom import CustomApis
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.capture.saved import SavedValues
 from probe_patch.runtime.claims import Claim, claim_folder
@@ -51,10 +52,14 @@ class Service:
     Args:
         config: what is asked for; replaced when its file changes, where that is looked at again.
         clock: seconds, for when that is.
+
+    Attributes:
+        custom_apis: functions to record besides those of torch.
     """
 
     def __init__(self, config: DumpSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self.config = config
+        self.custom_apis = CustomApis()
         self._hot_config = HotConfig(config, clock)
         self._step = 0
         self._first_step = 0
@@ -186,7 +191,7 @@ class Service:
             raise WrongUsage(f"start() was given no model, and level {self.config.level} records a model's modules")
         dump = self._dump(stretch.folder, stretch.identity, stretch.occasion)
         dump.store.recorder.further_slices = () if stretch.tokens.part is None else (stretch.tokens.part,)
-        capture = Capture(dump.store, stretch.tokens.forwards)
+        capture = Capture(dump.store, self.custom_apis, stretch.tokens.forwards)
         self._running = stretch
         self._recording = capture, WriteAtTheEnd(self, capture, dump)
         try:
