@@ -105,7 +105,7 @@ class Gradients:
         """Whether this backward, to which something has just arrived, is recorded."""
         if backward.is_taken is None:
             store = self._session.store
-            backward.is_taken = store.selection.begin_backward(backward.call)
+            backward.is_taken = store.selection.begin_backward(backward.call) and store.admits(backward.call.backward)
             if backward.is_taken:
                 store.add_backward(backward)
         return backward.is_taken
@@ -302,7 +302,7 @@ class _ParameterGradient:
         store = self._session.store
         try:
             entry = store.parameters_gradient(self._module, self._parameter)
-            if not store.selection.takes_parameters_of(self._module):
+            if not store.selection.takes_parameters_of(self._module) or not store.admits(entry):
                 return
             with apart_from_the_run():
                 record = store.recorder.parameter_gradient(entry, self._parameter, gradient)

@@ -54,7 +54,7 @@ class SavedValues:
             handle.remove()
 
     def _await_gradients(self, entry: str, value: object) -> None:
-        for place in _places(value, _Place(self._session.store.saved, entry, ()), frozenset()):
+        for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
             if place.tensor.requires_grad:
                 hook = _Arrival(self._session, entry, place.at)
                 self._handles.append(place.tensor.register_hook(hook))  # type: ignore[no-untyped-call]
@@ -65,7 +65,7 @@ class _Place(NamedTuple):
 
     container: Any
     key: Any
-    path: tuple[str, ...]
+    path: str
 
 
 class _Awaited(NamedTuple):
@@ -86,7 +86,7 @@ def _places(value: object, at: _Place, around: frozenset[int]) -> Iterator[_Awai
     inside: Any = {} if named is not None else [None] * len(parts)
     at.container[at.key] = inside
     for key, part in parts:
-        yield from _places(part, _Place(inside, key, (*at.path, str(key))), around | {id(value)})
+        yield from _places(part, _Place(inside, key, f"{at.path}.{key}" if at.path else str(key)), around | {id(value)})
 
 
 class _Arrival:

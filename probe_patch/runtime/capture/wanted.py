@@ -17,6 +17,7 @@ class Wanted:
         backward: the gradients of these, and of parameters.
         inputs: what goes in: a call's arguments, or the gradients that arrive at its outputs.
         outputs: what comes out: a call's results and a module's parameters, or the gradients it passes on.
+        values: whether either is; task "structure" only asks which calls there are.
         namespaces: of ``torch.ops``, those whose functions are recorded; None for all but torch's own.
     """
 
@@ -26,6 +27,7 @@ class Wanted:
     backward: bool = False
     inputs: bool = True
     outputs: bool = True
+    values: bool = True
     namespaces: frozenset[str] | None = None
 
     def directions(self) -> list[str]:
@@ -37,13 +39,15 @@ class Wanted:
         """As msProbe reads data_mode: of each pair, none named means both."""
         modes = frozenset(config.task_section.data_mode) - {"all"}
         no_direction, no_side = not modes & {"forward", "backward"}, not modes & {"input", "output"}
+        values = config.task != "structure"
         functions: RiskLevel = "ALL" if config.selects_by_name else config.risk_level
         return cls(
             modules=config.level in ("L0", "mix"),
             functions=functions if config.level in ("L1", "mix") else None,
             forward=no_direction or "forward" in modes,
             backward=no_direction or "backward" in modes,
-            inputs=no_side or "input" in modes,
-            outputs=no_side or "output" in modes,
+            inputs=values and (no_side or "input" in modes),
+            outputs=values and (no_side or "output" in modes),
+            values=values,
             namespaces=frozenset(config.custom_op_namespaces) or None,
         )
