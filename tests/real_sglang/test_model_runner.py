@@ -226,6 +226,6 @@ def test_a_draft_is_left_out_unless_asked_for(runs: Runs) -> None:
 
 def test_nothing_went_wrong_on_the_side(runs: Runs) -> None:
     metas = [read_dump(path.parent).meta for path in runs.on.folder.rglob("meta.json")]
-    assert len(metas) == 26
+    assert len(metas) == 30
     assert {tuple(meta["problems"]) for meta in metas} == {()}
     assert "/probe_patch/" not in runs.on.log, "no frame of ours is in a traceback"
