@@ -4,7 +4,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.table import StatisticsTable
 from probe_patch.runtime.store import Store
 from tests.runtime.dumps import read_dump
+from tests.runtime.functions.recording import Recorded, Recording, recorded
 from tests.runtime.toys import Around, ones
 
 
@@ -144,3 +145,163 @@ def test_a_hook_that_is_half_registered_or_half_removed_does_not_disturb_the_for
     inner._forward_hooks_with_kwargs.clear()
     assert torch.equal(model(ones(2)), ones(2))
     assert (store.parents(), store.problems.all()) == ({}, ())
+
+
+class Calculates(nn.Module):
+    """Calls functions; raises if it is asked to, in the middle."""
+
+    def forward(self, x: torch.Tensor, fails: bool = False) -> Any:
+        x = torch.exp(x)
+        if fails:
+            raise ValueError("planned")
+        return x.sin() + 1
+
+
+CALCULATED = ["Torch.exp", "Tensor.sin", "Tensor.__add__"]
+
+
+def on_another_thread(work: Callable[[], Any]) -> None:
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+            assert torch._C._len_torch_function_stack() == 0
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert failures == []
+
+
+def functions_of(dump: Recorded) -> list[str]:
+    return [name for name in dump.names() if not name.startswith("Module")]
+
+
+def test_functions_are_recorded_on_every_thread_that_modules_run_on() -> None:
+    model = Around(nn.Sequential(Calculates()))
+
+    x = ones(2)
+
+    def work() -> None:
+        on_another_thread(lambda: model(x))
+        model(x)
+
+    dump = recorded(work, model=model)
+    assert functions_of(dump) == CALCULATED * 2
+    for call in (0, 1):
+        assert dump.parents[f"Torch.exp.{call}.forward"] == f"Module.inner.0.Calculates.forward.{call}"
+    assert dump.problems == ()
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_at_l1_too(is_root: bool) -> None:
+    inner = nn.Sequential(Calculates())
+    model = Around(inner)
+    recording = Recording(model=model, records_modules=False)
+    recording.start()
+    on_another_thread(lambda: (torch.tan(ones(1)), (model if is_root else inner)(ones(2)), torch.tan(ones(1))))
+    dump = recording.stop()
+    assert [name for name in dump.names() if name != "Torch.ones"] == CALCULATED
+    assert [hooks for module in model.modules() for hooks in module._forward_hooks.values()] == []
+
+
+def test_the_mode_is_taken_off_when_a_module_raises() -> None:
+    model = Around(Calculates())
+
+    def work() -> None:
+        with pytest.raises(ValueError, match="planned"):
+            model(ones(2), fails=True)
+        torch.tan(ones(1))
+
+    assert functions_of(recorded(lambda: on_another_thread(work), model=model)) == ["Torch.exp"]
+
+
+def test_numbers_are_unique_and_parents_right_when_threads_run_at_once() -> None:
+    model = Around(Calculates())
+    threads, calls = 4, 25
+
+    def work() -> None:
+        barrier = threading.Barrier(threads)
+
+        def forwards() -> None:
+            barrier.wait()
+            for _ in range(calls):
+                model(ones(2))
+
+        running = [threading.Thread(target=on_another_thread, args=(forwards,)) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+
+    dump = recorded(work, model=model)
+    assert {entry for entry in dump.data if entry.startswith("Torch.exp")} == {
+        f"Torch.exp.{call}.forward" for call in range(threads * calls)
+    }
+    children: dict[str | None, list[str]] = {}
+    for entry, parent in dump.parents.items():
+        children.setdefault(parent, []).append(entry.partition(".forward")[0].rpartition(".")[0])
+    inside = [children[entry] for entry in dump.parents if ".Calculates." in entry]
+    assert inside == [CALCULATED] * (threads * calls)
+
+
+def test_a_stop_while_a_module_runs_elsewhere_is_said_and_the_next_pass_clears_it_away() -> None:
+    waiting = Waiting()
+    model = Around(waiting)
+    left: list[int] = []
+
+    def forwards() -> None:
+        model(ones(2))
+        left.append(torch._C._len_torch_function_stack())
+        model(ones(2))
+        left.append(torch._C._len_torch_function_stack())
+
+    recording = Recording(model=model)
+    recording.start()
+    thread = threading.Thread(target=forwards)
+    thread.start()
+    assert waiting.entered.wait(30)
+    dump = recording.stop()
+    following = Recording(model=model)
+    following.start()
+    waiting.leave.set()
+    thread.join()
+    assert left == [1, 0]
+    assert ["while a module was running on another thread" in problem.message for problem in dump.problems] == [True]
+    assert following.stop().problems == ()
+
+
+@pytest.mark.parametrize("records_modules", [True, False])
+def test_two_recordings_of_two_models_are_not_mixed(records_modules: bool) -> None:
+    models = [Around(nn.Sequential(Calculates())), Around(nn.Sequential(Calculates()))]
+    recordings = [Recording(model=model, records_modules=records_modules) for model in models]
+    for recording in recordings:
+        recording.start()
+    models[0](ones(2))
+    models[0].inner(ones(2))
+    models[1](ones(2))
+    torch.tan(ones(1))
+    first, second = [recording.stop() for recording in recordings]
+    counts = [functions_of(dump).count("Torch.exp") for dump in (first, second)]
+    assert counts == [2, 1]
+    # Outside both models, a function belongs to whoever records.
+    assert [functions_of(dump).count("Torch.tan") for dump in (first, second)] == [1, 1]
+
+
+def test_a_pass_that_was_interrupted_hides_nothing_from_another_recording() -> None:
+    class Interrupted(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    model = Around(Interrupted())
+    first, second = Recording(model=model), Recording(model=Around(nn.Identity()))
+    first.start()
+    second.start()
+    with pytest.raises(KeyboardInterrupt):
+        model(ones(1))
+    torch.tan(ones(1))
+    assert "Torch.tan" in second.stop().names()
+    first.stop()

@@ -1,10 +1,5 @@
-"""One toy model, run once forward and backward while a debugger records it; runs with msProbe's and with ours.
+"""A toy model that has much of what a recorder can get wrong."""
 
-python toy_program.py DEBUGGER_MODULE CONFIG
-"""
-
-import importlib
-import sys
 from typing import Any
 
 import torch
@@ -59,17 +54,3 @@ class Toy(nn.Module):
         x = relu(x) - 1 + 2 * x
         x = x / (x.abs().mean() + 1)
         return self.head(1 - torch.mm(x, torch.eye(8)))
-
-
-def main(debugger_module: str, config: str) -> None:
-    debugger = importlib.import_module(debugger_module).PrecisionDebugger(config_path=config)
-    torch.manual_seed(0)
-    model, tokens, targets = Toy(), torch.arange(4), torch.arange(1, 5)
-    debugger.start(model)
-    F.cross_entropy(model(tokens), targets).backward()  # type: ignore[no-untyped-call]
-    debugger.stop()
-    debugger.step()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,7 +1,7 @@
-"""Everything that is put on a model and on a thread while something is recorded, and its removal."""
+"""Everything that is put on a model and on a process while something is recorded, and its removal."""
 
-from probe_patch.runtime.capture.functions.labels import Labels
-from probe_patch.runtime.capture.functions.mode import FunctionMode, push, remove
+from probe_patch.runtime.capture.functions.capture import FunctionCapture
+from probe_patch.runtime.capture.functions.custom import CustomApis
 from probe_patch.runtime.capture.modules import ModuleCapture
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.capture.session import Session
@@ -9,30 +9,33 @@ from probe_patch.runtime.store import Store
 
 
 class Capture:
-    """The recording of one store, from ``attach`` to ``detach``."""
+    """The recording of one store, from ``attach`` to ``detach``.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Args:
+        custom_apis: functions that the user has registered; recorded where functions are.
+    """
+
+    def __init__(self, store: Store, custom_apis: CustomApis | None = None) -> None:
         self._wanted = store.wanted
         self._session = Session(store)
         self._modules = ModuleCapture(self._session)
-        self._mode: FunctionMode | None = None
+        level = self._wanted.functions
+        self._functions = None if level is None else FunctionCapture(self._session, level)
+        self._custom_apis = custom_apis or CustomApis()
 
     def attach(self, model: Model | None) -> None:
-        """Begin. Functions are recorded on the calling thread."""
+        """Begin. Functions are recorded on the calling thread, and on others while modules of the model run there."""
         if model is not None and self._wanted.modules:
             self._modules.attach(model)
-        if self._wanted.functions is not None:
-            self._mode = FunctionMode(self._session, Labels(self._wanted.functions))
-            push(self._mode)
+        elif model is not None:
+            self._modules.attach_unrecorded(model)
+        if self._functions is not None:
+            self._functions.attach(self._custom_apis)
 
     def detach(self) -> None:
         """End the recording, on every thread, and take everything off again."""
         self._session.close()
-        mode, self._mode = self._mode, None
-        if mode is not None and not remove(mode):
-            self._store.problems.note(
-                "stopping", "it was stopped on another thread than it was started on, where torch still calls us"
-            )
+        if self._functions is not None:
+            self._functions.detach()
         self._modules.detach()
         self._session.gradients.remove()

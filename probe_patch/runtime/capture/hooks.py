@@ -78,6 +78,7 @@ class AfterForward(CallHook):
 
     def _record(self, module: nn.Module, output: Any) -> None:
         call = self._session.nesting.leave(self._name)
+        self._session.leave_thread()
         if call is None:
             return
         raised = sys.exc_info()[1] is not call.handled
@@ -89,19 +90,21 @@ class AfterForward(CallHook):
 
 
 class BeforePass(CallHook):
-    """On the root of the model, which is not recorded: a pass begins, maybe inside another one."""
+    """On the root of the model and on other modules that are not recorded: a pass begins, maybe inside another one."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
         if not torch.compiler.is_compiling() and not inside_backward():
+            self._session.visit_thread()
             self._session.nesting.enter_pass(sys._getframe(1))
 
 
 class AfterPass(CallHook):
-    """On the root of the model: a pass is over, however it ended."""
+    """On the same modules: a pass is over, however it ended."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         if not torch.compiler.is_compiling() and not inside_backward():
             self._session.nesting.leave_pass()
+            self._session.leave_thread()
 
 
 def inside_backward() -> bool:

@@ -27,6 +27,13 @@ class ModuleCapture:
         for named in named_submodules(model):
             self._hook(named)
 
+    def attach_unrecorded(self, model: Model) -> None:
+        """Hook the modules only to know which threads they run on: at L1."""
+        for root in root_modules(model):
+            self._hook_root(root)
+        for named in named_submodules(model):
+            self._hook_root(named.module)
+
     def detach(self) -> None:
         """Remove every hook, whatever happens to single ones."""
         handles, self._handles = self._handles, []

@@ -1,11 +1,14 @@
 """Which module calls are open, per thread: the parents in construct.json."""
 
+from __future__ import annotations
+
+import sys
 import threading
-from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.gradients import Backward
@@ -28,7 +31,7 @@ class Call:
 
     __slots__ = ("backward", "entry", "flow", "handled", "is_taken", "name", "parent", "record")
 
-    def __init__(self, name: "CallName", number: int, parent: "Call | None", handled: BaseException | None) -> None:
+    def __init__(self, name: CallName, number: int, parent: Call | None, handled: BaseException | None) -> None:
         self.name = name
         self.entry = name.forward(number)
         self.backward = name.backward(number)
@@ -38,7 +41,7 @@ class Call:
         self.flow: Backward | None = None
         self.record: dict[str, Record] = {}
 
-    def around(self) -> "Iterator[Call]":
+    def around(self) -> Iterator[Call]:
         """The module calls that it runs in, innermost first."""
         call = self.parent
         while call is not None:
@@ -53,12 +56,46 @@ class _Pass(NamedTuple):
     frame: int
 
 
-class Nesting(threading.local):
-    """The open calls of the current thread, outermost first, and the passes through the model that they are in."""
+class _Here(threading.local):
+    """All nestings that may have something open on the current thread."""
 
     def __init__(self) -> None:
+        self.nestings: list[Nesting] = []
+
+
+_here: Final = _Here()
+
+
+class Nesting(threading.local):
+    """The open calls of the current thread, outermost first, and the passes through the model that they are in.
+
+    Attributes:
+        is_in_function: whether a function is being recorded on this thread; what it calls in turn is not.
+    """
+
+    def __init__(self, is_open: Callable[[], bool]) -> None:
+        """``is_open`` tells whether the session is."""
+        self._is_open = is_open
         self._open: list[Call] = []
         self._passes: list[_Pass] = []
+        self.is_in_function = False
+
+    @property
+    def is_in_module(self) -> bool:
+        """Whether a module of this session's model is running on this thread."""
+        return bool(self._open or self._passes)
+
+    def is_in_anothers_module(self) -> bool:
+        """Whether only modules of other sessions' models are running on this thread."""
+        return bool(_here.nestings) and not self.is_in_module and any(other._runs() for other in _here.nestings)
+
+    def _runs(self) -> bool:
+        if self._passes:
+            frames = _frames_from_the_bottom(sys._getframe(1))
+            self._passes = _running(self._passes, frames)
+            if not self._passes:
+                self._open.clear()
+        return self.is_in_module and self._is_open()
 
     def innermost(self) -> Call | None:
         """The innermost open call."""
@@ -66,13 +103,15 @@ class Nesting(threading.local):
 
     def enter(self, call: Call) -> None:
         self._open.append(call)
+        self._is_here()
 
-    def leave(self, name: "CallName") -> Call | None:
+    def leave(self, name: CallName) -> Call | None:
         """Close the innermost open call of this module, and whatever was left open inside it."""
         for index in range(len(self._open) - 1, -1, -1):
             if self._open[index].name is name:
                 call = self._open[index]
                 del self._open[index:]
+                self._may_be_gone()
                 return call
         return None
 
@@ -83,15 +122,30 @@ class Nesting(threading.local):
         while its frame is on the stack.
         """
         around = _frames_from_the_bottom(frame.f_back)
-        self._passes = [one for one in self._passes if one.height < len(around) and around[one.height] == one.frame]
+        self._passes = _running(self._passes, around)
         if not self._passes:
             self._open.clear()
         self._passes.append(_Pass(len(around), id(frame)))
+        self._is_here()
 
     def leave_pass(self) -> None:
         """The innermost pass is over."""
         if self._passes:
             self._passes.pop()
+        self._may_be_gone()
+
+    def _is_here(self) -> None:
+        if self not in _here.nestings:
+            _here.nestings = [*(other for other in _here.nestings if other._is_open()), self]
+
+    def _may_be_gone(self) -> None:
+        if not self.is_in_module and self in _here.nestings:
+            _here.nestings.remove(self)
+
+
+def _running(passes: list[_Pass], frames: list[int]) -> list[_Pass]:
+    """Those of the passes whose frames are still on the call stack, given from the bottom."""
+    return [one for one in passes if one.height < len(frames) and frames[one.height] == one.frame]
 
 
 def _frames_from_the_bottom(frame: FrameType | None) -> list[int]:

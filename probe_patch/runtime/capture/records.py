@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from probe_patch.runtime.capture.forms import Record, TensorRecord
 from probe_patch.runtime.capture.placements import placement_of
-from probe_patch.runtime.capture.scalars import scalar_record
+from probe_patch.runtime.capture.scalars import group_id, is_point_to_point, scalar_record
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import is_dtensor, plain_values
@@ -74,7 +74,7 @@ class Recorder:
         named = _named_parts(value)
         listed = None if named is not None else _listed_parts(value)
         if named is None and listed is None:
-            return scalar_record(value, keyword)
+            return self._point_to_point(value) if is_point_to_point(value) else scalar_record(value, keyword)
         if id(value) in around or len(around) >= DEEPEST:
             return None
         around.append(id(value))
@@ -90,6 +90,17 @@ class Recorder:
             return records
         finally:
             around.pop()
+
+    def _point_to_point(self, operation: Any) -> Record:
+        """One part of what ``batch_isend_irecv`` is given."""
+        return {
+            "class_type": "torch.distributed.P2POp",
+            "tensor": self._tensor(operation.tensor),
+            "op": operation.op.__name__,
+            "peer": operation.peer,
+            "tag": operation.tag,
+            "group_id": group_id(operation.group),
+        }
 
     def _tensor(self, tensor: Tensor) -> TensorRecord:
         self.tensors += 1

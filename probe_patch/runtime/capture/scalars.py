@@ -49,6 +49,17 @@ def _whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and int.bit_length(value) <= _MOST_BITS else None
 
 
+def is_point_to_point(value: object) -> bool:
+    """Whether it is one send or receive of a batch."""
+    operation = getattr(sys.modules.get("torch.distributed"), "P2POp", None)
+    return operation is not None and isinstance(value, operation)
+
+
+def group_id(group: Any) -> str:
+    """How msProbe identifies a process group, None being the default one: a checksum of its ranks."""
+    return _group_id(sys.modules["torch.distributed"].get_process_group_ranks(group))
+
+
 def _distributed_record(value: Any) -> Record:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from probe_patch.runtime.capture.gradients import Gradients
@@ -13,6 +12,7 @@ from probe_patch.runtime.stats.apart import apart_from_the_run
 if TYPE_CHECKING:
     from torch import nn
 
+    from probe_patch.runtime.capture.functions.threads import ModeOnThreads
     from probe_patch.runtime.capture.names import FunctionName, ModuleName
     from probe_patch.runtime.store import Store
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 PATIENCE: Final = 1.0
 """Seconds a hook waits for another thread's. Values can run their owner's code while they are recorded; if that waits
 for this thread in turn, something must give way, and it is the recording."""
-
-
-_ELSEWHERE: Final = (
-    "modules ran on another thread than the one that started the recording; functions are recorded on that one only"
-)
 
 
 class Session:
@@ -38,10 +33,10 @@ class Session:
         self.store = store
         self.wanted = store.wanted
         self.gradients = Gradients(self)
-        self.nesting = Nesting()
         self.is_open = True
+        self.nesting = Nesting(lambda: self.is_open)
+        self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
-        self._thread = threading.get_ident()
 
     def enter(self) -> bool:
         """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
@@ -65,10 +60,23 @@ class Session:
                 self.is_open = False
         self.is_open = False
 
+    def visit_thread(self) -> None:
+        """A module is about to run on this thread: its functions are recorded here too."""
+        if self.threads is not None:
+            self.threads.visit()
+
+    def leave_thread(self) -> None:
+        """A module has ended on this thread, maybe the outermost."""
+        if self.threads is not None and not self.nesting.is_in_module:
+            self.threads.leave()
+
+    def functions_are_recorded_here(self) -> bool:
+        """Whether this thread is the one that started the recording, or a module of the model is running on it."""
+        return self.threads is not None and self.threads.is_here
+
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
-        if self.wanted.functions is not None and threading.get_ident() != self._thread:
-            self.store.problems.note("recording functions", _ELSEWHERE)
+        self.visit_thread()
         call = self.store.open_call(name, self.nesting.innermost(), handled)
         self.nesting.enter(call)
         return call
@@ -78,18 +86,26 @@ class Session:
         return self.store.open_call(name, self.nesting.innermost(), None)
 
     def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Record what a call is about to be given."""
-        if call.is_taken and self.wanted.inputs:
-            with apart_from_the_run():
-                call.record["input_args"] = self.store.recorder.arguments(call.entry, args)
-                call.record["input_kwargs"] = self.store.recorder.keywords(call.entry, kwargs)
+        """Record what a call is about to be given, and get ready for what flows back."""
+        self.record_inputs(call, args, kwargs)
         if self.wanted.backward and self.store.selection.may_take_backward(call):
             call.flow = self.gradients.before(call, args)
 
     def take_output(self, call: Call, output: object) -> None:
-        """Record what a call has given."""
+        """Record what a call has given, and watch what flows back."""
         if call.flow is not None:
             self.gradients.after(call.flow, output)
+        self.record_output(call, output)
+
+    def record_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Record the values that a call is about to be given."""
+        if call.is_taken and self.wanted.inputs:
+            with apart_from_the_run():
+                call.record["input_args"] = self.store.recorder.arguments(call.entry, args)
+                call.record["input_kwargs"] = self.store.recorder.keywords(call.entry, kwargs)
+
+    def record_output(self, call: Call, output: object) -> None:
+        """Record the values that a call has given."""
         if call.is_taken and self.wanted.outputs:
             with apart_from_the_run():
                 call.record["output"] = self.store.recorder.output(call.entry, output)

@@ -17,6 +17,7 @@ class Wanted:
         backward: the gradients of these, and of parameters.
         inputs: what goes in: a call's arguments, or the gradients that arrive at its outputs.
         outputs: what comes out: a call's results and a module's parameters, or the gradients it passes on.
+        namespaces: of ``torch.ops``, those whose functions are recorded; None for all but torch's own.
     """
 
     modules: bool = True
@@ -25,6 +26,7 @@ class Wanted:
     backward: bool = False
     inputs: bool = True
     outputs: bool = True
+    namespaces: frozenset[str] | None = None
 
     def directions(self) -> list[str]:
         """``forward``, ``backward``, as meta.json's ``records``."""
@@ -43,4 +45,5 @@ class Wanted:
             backward=no_direction or "backward" in modes,
             inputs=no_side or "input" in modes,
             outputs=no_side or "output" in modes,
+            namespaces=frozenset(config.custom_op_namespaces) or None,
         )

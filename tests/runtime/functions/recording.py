@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from probe_patch.runtime.capture.capture import Capture
+from probe_patch.runtime.capture.functions.custom import CustomApis
 from probe_patch.runtime.capture.functions.risk import RiskLevel
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
@@ -31,10 +32,20 @@ class Recorded:
 class Recording:
     """One recording, which a test starts and stops where it likes."""
 
-    def __init__(self, risk: RiskLevel = "ALL", model: nn.Module | None = None, backward: bool = False) -> None:
-        self._store = Store(Problems(set()), Wanted(model is not None, risk, True, backward), Selection())
+    def __init__(
+        self,
+        risk: RiskLevel = "ALL",
+        model: nn.Module | None = None,
+        backward: bool = False,
+        records_modules: bool = True,
+        namespaces: frozenset[str] | None = None,
+        custom_apis: CustomApis | None = None,
+    ) -> None:
+        modules = model is not None and records_modules
+        wanted = Wanted(modules=modules, functions=risk, backward=backward, namespaces=namespaces)
+        self._store = Store(Problems(set()), wanted, Selection())
         self._model = model
-        self._capture = Capture(self._store)
+        self._capture = Capture(self._store, custom_apis)
 
     def start(self) -> None:
         self._capture.attach(self._model)
@@ -47,10 +58,15 @@ class Recording:
 
 
 def recorded(
-    work: Callable[[], Any], risk: RiskLevel = "ALL", model: nn.Module | None = None, backward: bool = False
+    work: Callable[[], Any],
+    risk: RiskLevel = "ALL",
+    model: nn.Module | None = None,
+    backward: bool = False,
+    namespaces: frozenset[str] | None = None,
+    custom_apis: CustomApis | None = None,
 ) -> Recorded:
     """``work`` run once while it is recorded."""
-    recording = Recording(risk, model, backward)
+    recording = Recording(risk, model, backward, namespaces=namespaces, custom_apis=custom_apis)
     recording.start()
     try:
         work()

@@ -12,6 +12,7 @@ from probe_patch.runtime.capture.functions.risk import RiskLevel
 from tests.runtime.functions.recording import recorded
 
 x, y = torch.ones(2, 2), torch.full((2, 2), 2.0)
+two = 2
 i = torch.ones(2, 2, dtype=torch.int64)
 
 NAMED: dict[str, tuple[Callable[[], Any], list[str]]] = {
@@ -19,6 +20,9 @@ NAMED: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "a method": (lambda: x.add(y), ["Tensor.add"]),
     "a function": (lambda: torch.add(x, y), ["Torch.add"]),
     "a right operand": (lambda: 1 - x, ["Tensor.__rsub__"]),
+    "a right factor": (lambda: 2 * x, ["Tensor.__rmul__"]),
+    "a right factor, made by a call": (lambda: 2 * x.exp(), ["Tensor.exp", "Tensor.__rmul__"]),
+    "a factor behind what nothing is known of": (lambda: two * x, ["Tensor.__mul__"]),
     "a right divisor": (lambda: 1 / x, ["Tensor.__rtruediv__"]),
     "a comparison, turned round": (lambda: 1 < x, ["Tensor.__gt__"]),  # noqa: SIM300
     "a bitwise operator": (lambda: i & i, ["Tensor.__and__"]),

@@ -203,21 +203,6 @@ def test_stopped_on_another_thread_it_records_no_more_and_the_next_start_clears_
     assert stack() == []
 
 
-def test_modules_on_another_thread_are_recorded_and_that_their_functions_are_not_is_said() -> None:
-    model = Around(Inside())
-
-    def work() -> None:
-        thread = threading.Thread(target=model, args=(X,))
-        thread.start()
-        thread.join()
-        model(X)
-
-    result = recorded(work, model=model)
-    assert [name for name in result.parents if "Inside" in name] == [f"Module.inner.Inside.forward.{n}" for n in (0, 1)]
-    assert result.parents["Torch.exp.0.forward"] == "Module.inner.Inside.forward.1"
-    assert ["another thread" in problem.message for problem in result.problems] == [True]
-
-
 def test_compiled_code_runs_compiled_and_its_tracing_is_not_recorded() -> None:
     torch.compiler.reset()
     compiled = torch.compile(Inside(), backend="eager", fullgraph=True)

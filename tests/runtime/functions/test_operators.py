@@ -1,6 +1,8 @@
 """Operators are told from methods by the caller's bytecode. Needs no torch: what an operator calls is a stand-in."""
 
 import sys
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +27,13 @@ COMPARISONS = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "
 
 EXPRESSIONS = {
     **{f"x {symbol} 3": f"__{stem}__" for symbol, stem in (BINARY | COMPARISONS).items()},
-    **{f"3 {symbol} x": f"__{stem}__" for symbol, stem in BINARY.items()},
+    **{f"3 {symbol} x": f"__r{stem}__" for symbol, stem in BINARY.items()},
+    "3 * hidden(x, [3][0], *(3,))": "__rmul__",
+    "three * x": "__mul__",
+    "three * 3 * x": "__mul__",
+    "3 * (x if three else 3)": "__mul__",
+    "x * 3": "__mul__",
+    "[3 * part for part in (x,)][0]": "__rmul__",
     "bool if x < 3 else int": "__lt__",
     "[x + part for part in (1,)]": "__add__",
     "x.add(3)": None,
@@ -59,15 +67,61 @@ for stem in COMPARISONS.values():
     setattr(Notes, f"__{stem}__", Notes.note)
 
 
+class Box(dict[str, object]):
+    def __init__(self, hidden: Callable[..., object], x: object) -> None:
+        super().__init__(x=x, three=3)
+        self.hidden = hidden
+
+
 def seen_by(source: str, mode: str) -> list[str | None]:
     x = Notes(Operators())
-    exec(compile(source, "example", mode), {"x": x, "add": lambda x, y: x.note(y)})
+
+    def hidden(x: object = None, *_: object, **__: object) -> object:
+        return x
+
+    box = SimpleNamespace(inner=Box(hidden, x))
+    names = {"x": x, "three": 3, "hidden": hidden, "box": box, "add": lambda x, y: x.note(y)}
+    exec(compile(source, "example", mode), names)
     return x.seen
 
 
 @pytest.mark.parametrize(("expression", "operator"), EXPRESSIONS.items())
 def test_an_operator_is_named_and_a_call_is_not(expression: str, operator: str | None) -> None:
     assert seen_by(f"result = {expression}", "exec") == [operator]
+
+
+OPERANDS = (
+    *("x", "(x)", "hidden(x)", "hidden(x, 3)", "hidden(x, 3, key=3)", "hidden(x, key=[3, 4][0])", "[3, x][1]"),
+    *("hidden() or x", "(lambda: x)()", "{3: x}[3]", "(3, x)[1]", "box.inner.hidden(x, 3)", "box.inner['x']"),
+    *("[x for _ in (3,)][0]", "hidden(*(x, 3))", "hidden(x, **{'key': 3})", "[3, x][-1]", "(3, 4, x)[hidden(2)]"),
+    *(
+        "box.inner.hidden(hidden(x, 3), hidden(3, 3), key=hidden(3))",
+        "hidden(x, f'{three}')",
+        "[*(3, x)][1]",
+        "(x, 3)[:1][0]",
+    ),
+)
+NO_TENSORS = ("three", "hidden(3)", "[3][0]", "box.inner['three']", "-three")
+
+
+@pytest.mark.parametrize("right", OPERANDS)
+@pytest.mark.parametrize(("left", "operator"), [("3", "__rmul__"), ("(2 + 1)", "__rmul__")])
+def test_a_constant_on_the_left_makes_it_the_right_operands(left: str, operator: str, right: str) -> None:
+    # Where the right operand chooses between several, nothing is sure.
+    jumps = " or " in right or " for " in right
+    assert seen_by(f"result = {left} * ({right})", "exec") in ([[operator], ["__mul__"]] if jumps else [[operator]])
+
+
+@pytest.mark.parametrize("right", (*OPERANDS, "3"))
+@pytest.mark.parametrize("left", OPERANDS)
+def test_of_two_tensors_or_with_a_constant_on_the_right_it_is_the_left_operands(left: str, right: str) -> None:
+    assert seen_by(f"result = ({left}) * ({right})", "exec") == ["__mul__"]
+
+
+@pytest.mark.parametrize("right", OPERANDS)
+@pytest.mark.parametrize("left", NO_TENSORS)
+def test_what_is_no_constant_on_the_left_leaves_the_name_as_it_is(left: str, right: str) -> None:
+    assert seen_by(f"result = {left} * ({right})", "exec") == ["__mul__"]
 
 
 @pytest.mark.parametrize(("symbol", "stem"), BINARY.items())

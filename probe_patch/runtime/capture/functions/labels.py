@@ -7,6 +7,7 @@ from typing import Any, Final
 import torch
 from torch.overrides import resolve_name
 
+from probe_patch.runtime.capture.functions.custom_operators import NPU, CustomOperator, custom_operator
 from probe_patch.runtime.capture.functions.operators import Operators
 from probe_patch.runtime.capture.functions.risk import RiskLevel, is_recorded
 from probe_patch.runtime.capture.names import FunctionName
@@ -41,8 +42,9 @@ _QUERIES: Final = frozenset(
 class Labels:
     """Names by function and, for operators, by call site; each is worked out once."""
 
-    def __init__(self, level: RiskLevel) -> None:
+    def __init__(self, level: RiskLevel, namespaces: frozenset[str] | None = None) -> None:
         self._level: RiskLevel = level
+        self._namespaces = namespaces
         self._operators = Operators()
         self._known: dict[tuple[Callable[..., Any], str | None], FunctionName | None] = {}
 
@@ -55,6 +57,9 @@ class Labels:
         return self._known[key]
 
     def _name(self, function: Callable[..., Any], operator: str | None) -> FunctionName | None:
+        custom = custom_operator(function)
+        if custom is not None:
+            return self._custom_name(custom)
         path = _path(function)
         if path is None or path.endswith((".__get__", ".__set__", ".__delete__")):
             return None
@@ -68,6 +73,14 @@ class Labels:
         if name in _QUERIES or name.startswith(("init.", "nn.", "sym_")) or not is_recorded(self._level, prefix, name):
             return None
         return FunctionName(f"{prefix}.{name}")
+
+    def _custom_name(self, custom: CustomOperator) -> FunctionName | None:
+        # msProbe records those of NPUs whatever its list of namespaces says.
+        is_npus = custom.prefix == NPU
+        if self._namespaces is not None and custom.namespace not in self._namespaces and not is_npus:
+            return None
+        is_wanted = is_recorded(self._level, custom.prefix, custom.name)
+        return FunctionName(f"{custom.prefix}.{custom.name}") if is_wanted else None
 
 
 def _path(function: Callable[..., Any]) -> str | None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from probe_patch.runtime.capture.hooks import inside_backward
+from probe_patch.runtime.capture.functions.handed_on import PassedArguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from probe_patch.runtime.capture.functions.calls import FunctionCalls
     from probe_patch.runtime.capture.functions.labels import Labels
-    from probe_patch.runtime.capture.names import FunctionName
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
 
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
 class FunctionMode(TorchFunctionMode):
     """Records the outermost call: while torch runs it, the mode is off, so what it calls in turn is not seen.
 
-    It sees the thread it was put on. Functions on other threads are not recorded; if modules run there, that is noted.
+    It sees the threads it was put on.
 
     A compiled function is traced through the mode as if it were not there, and runs compiled.
     """
 
-    def __init__(self, session: Session, labels: Labels) -> None:
+    def __init__(self, calls: FunctionCalls, labels: Labels, session: Session) -> None:
         super().__init__()
-        self._session = session
+        self._calls = calls
         self._labels = labels
+        self._session = session
+        self._passed = PassedArguments()
 
     @property
     def is_over(self) -> bool:
@@ -49,52 +52,26 @@ class FunctionMode(TorchFunctionMode):
         try:
             output = func(*args, **(kwargs or {}))
         except BaseException:
-            self._abandon(call)
+            self._calls.abandon(call)
             raise
-        self._end(call, output)
+        self._calls.end(call, output)
         return output
 
     def _begin(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         try:
-            name = self._labels.of(function, sys._getframe(2))
-            if name is None or inside_backward() or torch._C._get_tracing_state() is not None:
+            caller = sys._getframe(2)
+            name = self._labels.of(function, caller)
+            if name is None or not self._calls.are_recorded_here():
                 return None
-            return self._open(name, args, kwargs) if self._session.enter() else None
+            passed = self._passed.of(function, caller, args, kwargs)
+            return self._calls.begin(name, partial(self._calls.take_inputs, passed))
         except Exception as error:
-            self._session.store.problems.note("recording a function's inputs", error)
+            self._calls.failed("recording a function's inputs", error)
             return None
-
-    def _open(self, name: FunctionName, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        try:
-            call = self._session.open_function(name)
-            self._session.take_inputs(call, args, kwargs)
-            return call
-        finally:
-            self._session.leave()
-
-    def _abandon(self, call: Call) -> None:
-        """The function raised: what went into it is recorded."""
-        if not self._session.enter():
-            return
-        try:
-            self._session.store.close_call(call)
-        finally:
-            self._session.leave()
-
-    def _end(self, call: Call, output: Any) -> None:
-        if not self._session.enter():
-            return
-        try:
-            self._session.take_output(call, output)
-            self._session.store.close_call(call)
-        except Exception as error:
-            self._session.store.problems.note("recording a function's output", error)
-        finally:
-            self._session.leave()
 
 
 def push(mode: FunctionMode) -> None:
-    """Put the mode on this thread's stack, and take those off that were stopped on another thread.
+    """Put the mode on this thread's stack, and take those off that were stopped while they were on it.
 
     At the bottom, as a mode of the run that was entered before ours may be left before it, and takes off whatever is on
     top. Only torch's default device insists on being lower; what ``with torch.device(…)`` enters is taken off the top.

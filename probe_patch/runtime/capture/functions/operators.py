@@ -1,12 +1,14 @@
 """Which operator a tensor method was called by: ``x + y`` and ``x.add(y)`` are the same call for torch.
 
 msProbe names the first ``Tensor.__add__`` and the second not at all, so the name is read off the caller's bytecode.
-That shows neither which way round an operator runs (``2 * x`` is named as ``x * 2``) nor the operators that C code runs
-for its caller: in ``sum([x, y])`` and ``operator.add(x, y)`` they carry the method's name.
+A left operand that is a constant shows there too: ``2 * x`` is ``Tensor.__rmul__``. Nothing tells of any other that is
+no tensor, so ``scale * x`` is named as ``x * scale``. Operators that C code runs for its caller do not show either: in
+``sum([x, y])`` and ``operator.add(x, y)`` they carry the method's name.
 """
 
 import dis
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
@@ -41,6 +43,12 @@ _BEFORE_3_11: Final = {
     "TRUE_DIVIDE": "truediv",
     "XOR": "xor",
 }
+_NO_STEPS: Final = ("CACHE", "EXTENDED_ARG", "NOP")
+_CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT", "LOAD_CONST_IMMORTAL")
+_JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
+_REACHING: Final = ("COPY", "SWAP", "DUP", "ROT", "UNPACK", "LIST_APPEND", "SET_ADD", "MAP_ADD", "YIELD", "SEND")
+"""They read or move what lies deeper on the stack."""
+
 _COMPARISONS: Final = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
 
 
@@ -74,8 +82,26 @@ class Operators:
 
 def operators_of(code: CodeType) -> dict[int, str]:
     """The special methods of a code's operators, by the offsets of their instructions."""
-    found = ((step.offset, _special_method(step.opname, step.argrepr)) for step in dis.get_instructions(code))
-    return {offset: method for offset, method in found if method is not None}
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _NO_STEPS]
+    found = {}
+    for place, step in enumerate(steps):
+        method = _special_method(step.opname, step.argrepr, partial(_is_left_constant, steps, place))
+        if method is not None:
+            found[step.offset] = method
+    return found
+
+
+def _is_left_constant(steps: list[dis.Instruction], operator: int) -> bool:
+    """Whether, of the two operands that the steps up to the operator's put on the stack, the first is a constant."""
+    missing = 1
+    for place in range(operator - 1, 0, -1):
+        step = steps[place]
+        if step.is_jump_target or step.opcode in _JUMPS or step.opname.startswith(_REACHING):
+            return False
+        missing -= dis.stack_effect(step.opcode, step.arg)
+        if missing <= 0:
+            return missing == 0 and steps[place - 1].opname in _CONSTANTS
+    return False
 
 
 def _hands_on(frame: FrameType, function: Callable[..., Any]) -> bool:
@@ -85,14 +111,18 @@ def _hands_on(frame: FrameType, function: Callable[..., Any]) -> bool:
     return frame.f_locals.get(code.co_varnames[1]) is function
 
 
-def _special_method(name: str, shown: str) -> str | None:
+def _special_method(name: str, shown: str, is_left_constant: Callable[[], bool]) -> str | None:
+    """Of an instruction, given by its name and by how ``dis`` shows its argument."""
     if name == "BINARY_OP":
         in_place = "i" if shown.endswith("=") else ""
         stem = _BINARY.get(shown.removesuffix("="))
     elif name == "COMPARE_OP":
-        in_place, stem = "", _COMPARISONS.get(shown.removeprefix("bool(").removesuffix(")"))
+        compared = _COMPARISONS.get(shown.removeprefix("bool(").removesuffix(")"))
+        return None if compared is None else f"__{compared}__"
     else:
         kind, _, which = name.partition("_")
         in_place = "i" if kind == "INPLACE" else ""
         stem = _BEFORE_3_11.get(which) if kind in ("BINARY", "INPLACE") else None
-    return None if stem is None else f"__{in_place}{stem}__"
+    if stem is None:
+        return None
+    return f"__{in_place or ('r' if is_left_constant() else '')}{stem}__"

@@ -1,0 +1,79 @@
+"""Records one call of a function, whoever has seen it: what it was given, what it gave, that it raised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from probe_patch.runtime.capture.hooks import inside_backward
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from probe_patch.runtime.capture.functions.call_sites import Arguments
+    from probe_patch.runtime.capture.names import FunctionName
+    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.session import Session
+
+
+class FunctionCalls:
+    """The calls of functions in one session. Of calls within each other on one thread, the outermost is recorded.
+
+    Calls inside a backward pass are not: recomputation repeats functions there, and as further calls they would shift
+    the numbers of all later ones.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def are_recorded_here(self) -> bool:
+        """Whether a call on this thread is one to record. Quick, and without the session's lock."""
+        return (
+            self._session.is_open
+            and not self._session.nesting.is_in_function
+            and not inside_backward()
+            and torch._C._get_tracing_state() is None
+            and not self._session.nesting.is_in_anothers_module()
+        )
+
+    def begin(self, name: FunctionName, take: Callable[[Call], None]) -> Call | None:
+        """Open a call; ``take`` records what it is given. None where it is not recorded."""
+        if not self._session.enter():
+            return None
+        try:
+            call = self._session.open_function(name)
+            take(call)
+        finally:
+            self._session.leave()
+        self._session.nesting.is_in_function = True
+        return call
+
+    def take_inputs(self, arguments: Arguments, call: Call) -> None:
+        self._session.take_inputs(call, arguments.args, arguments.kwargs)
+
+    def abandon(self, call: Call) -> None:
+        """The function raised: what went into it is recorded."""
+        self._session.nesting.is_in_function = False
+        if not self._session.enter():
+            return
+        try:
+            self._session.store.close_call(call)
+        finally:
+            self._session.leave()
+
+    def end(self, call: Call, output: Any) -> None:
+        """The function has given ``output``."""
+        self._session.nesting.is_in_function = False
+        if not self._session.enter():
+            return
+        try:
+            self._session.take_output(call, output)
+            self._session.store.close_call(call)
+        except Exception as error:
+            self.failed("recording a function's output", error)
+        finally:
+            self._session.leave()
+
+    def failed(self, kind: str, error: Exception) -> None:
+        self._session.store.problems.note(kind, error)
