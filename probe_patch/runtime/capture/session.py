@@ -6,8 +6,11 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
+
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
+from probe_patch.runtime.capture.recomputed import Recomputations
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class Session:
         self.store = store
         self.wanted = store.wanted
         self.gradients = Gradients(self)
+        self.recomputations = Recomputations(self)
         self.nesting = Nesting()
         self.is_open = True
         self._pid = os.getpid()
@@ -65,17 +69,23 @@ class Session:
                 self.is_open = False
         self.is_open = False
 
+    def begin_pass(self, root: ModuleName) -> None:
+        """An outermost pass through this root begins on this thread."""
+        self.nesting.latest = self.store.begin_pass(root, torch.is_grad_enabled())
+
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
         if self.wanted.functions is not None and threading.get_ident() != self._thread:
             self.store.problems.note("recording functions", _ELSEWHERE)
-        call = self.store.open_call(name, self.nesting.innermost(), handled)
-        self.nesting.enter(call)
+        nesting = self.nesting
+        call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)
+        nesting.enter(call)
         return call
 
     def open_function(self, name: FunctionName) -> Call:
         """Begin the next forward of a function on this thread."""
-        return self.store.open_call(name, self.nesting.innermost(), None)
+        nesting = self.nesting
+        return self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, None)
 
     def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record what a call is about to be given."""
