@@ -6,7 +6,7 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 import threading
 from typing import TYPE_CHECKING, Final
 
-from probe_patch.runtime.capture.nesting import Call
+from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
@@ -31,6 +31,7 @@ class Store:
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
+        latest: the last outermost pass through a root that began.
     """
 
     def __init__(self, problems: Problems, wanted: Wanted, selection: Selection) -> None:
@@ -39,12 +40,15 @@ class Store:
         self.selection = selection
         self.lock = threading.RLock()
         self.recomputed = 0
+        self.latest = BEFORE_ANY_PASS
         self.stacks = CallStacks()
         self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
         self._table = StatisticsTable()
         self.recorder = Recorder(self._table, problems)
         self._calls: dict[CallName, int] = {}
+        self._passes: dict[ModuleName, int] = {}
+        self._during: dict[str, ForwardPass] = {}
         self._taken: set[str] = set()
         self._open: dict[str, Call] = {}
         self._backwards: dict[str, Backward] = {}
@@ -57,13 +61,33 @@ class Store:
         """How many entries the flushed lines hold."""
         return len(self.lines)
 
-    def open_call(self, name: "CallName", parent: Call | None, handled: BaseException | None) -> Call:
+    @property
+    def saw_a_call(self) -> bool:
+        """Whether anything ran, be it recorded or not."""
+        return bool(self._calls)
+
+    @property
+    def micro_batches(self) -> int:
+        """Outermost passes through the root; of several roots, through the one that has most."""
+        return max(self._passes.values(), default=0)
+
+    def begin_pass(self, root: "ModuleName", has_gradients: bool) -> ForwardPass:
+        """An outermost pass through this root begins. The caller holds ``lock``."""
+        number = self._passes.get(root, 0)
+        self._passes[root] = number + 1
+        self.latest = ForwardPass(number, has_gradients)
+        return self.latest
+
+    def open_call(
+        self, name: "CallName", parent: Call | None, during: ForwardPass, handled: BaseException | None
+    ) -> Call:
         """Begin the next forward: its number, its parent, its call stack. The caller holds ``lock``."""
         number = self._calls.get(name, 0)
         self._calls[name] = number + 1
-        call = Call(name, number, parent, handled)
+        call = Call(name, number, parent, during, handled)
         call.is_taken = self.selection.begin(call) and self.wanted.forward
         self._parents[call.entry] = None if parent is None else parent.entry
+        self._during[call.entry] = during
         if call.is_taken:
             self._open[call.entry] = call
             self._taken.add(call.entry)
@@ -83,6 +107,7 @@ class Store:
             self._backwards[call.backward] = backward
             self._taken.add(call.backward)
             self._parents[call.backward] = None
+            self._during[call.backward] = call.during
 
     def parameters_gradient(self, module: "ModuleName", parameter: str) -> str:
         """The entry of this backward pass through a parameter. The caller holds ``lock``."""
@@ -93,6 +118,10 @@ class Store:
     def add_parameter_gradient(self, entry: str, parameter: str, gradient: "Record") -> None:
         """One parameter's gradient of one backward pass. The caller holds ``lock``."""
         self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
+
+    def micro_batch(self, entry: str) -> int:
+        """Of one of the entries in ``parents``, counted from 0; a backward has its forward's."""
+        return self._during[entry].micro_batch
 
     def parents(self) -> dict[str, str | None]:
         """The parents of what is recorded, and of what is around that."""
