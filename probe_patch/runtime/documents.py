@@ -1,32 +1,34 @@
-"""The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0).
-
-NaN and infinities are written as the bare tokens ``NaN``, ``Infinity`` and ``-Infinity``, which the readers expect.
-"""
+"""The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0)."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
-from probe_patch.runtime.capture.forms import Record, TensorRecord
+from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
+from probe_patch.runtime.json_text import JsonText, bare_tokens
 from probe_patch.runtime.stats.table import Readings
 
 
-def entry_line(entry: str, record: Mapping[str, Record], readings: Readings | None) -> str:
+def entry_line(
+    entry: str, record: Mapping[str, Record], readings: Readings | None, json_text: JsonText = bare_tokens
+) -> str:
     """One entry of dump.json's ``data``, on one line."""
 
-    def tensor(value: object) -> Mapping[str, Record]:
-        if isinstance(value, TensorRecord):
+    def expanded(value: object) -> Mapping[str, Record]:
+        if isinstance(value, TensorRecord | SavedRecord):
             return value.as_json(readings)
         raise TypeError(f"{type(value).__name__} has no record")
 
-    return f"{json.dumps(entry)}: {json.dumps(record, default=tensor)}"
+    return f"{json.dumps(entry)}: {json_text(record, expanded)}"
 
 
-def dump_document(task: str, level: str, lines: Iterable[str]) -> Iterator[str]:
-    """dump.json of a dump without tensor files, in pieces."""
+def dump_document(task: str, level: str, data_folder: Path | None, lines: Iterable[str]) -> Iterator[str]:
+    """dump.json in pieces; ``data_folder`` is where tensors are saved, if they are."""
+    folder = None if data_folder is None else str(data_folder)
     yield f'{{"task": {json.dumps(task)}, "level": {json.dumps(level)}, "framework": "pytorch", '
-    yield '"dump_data_dir": null, "data": '
+    yield f'"dump_data_dir": {json.dumps(folder)}, "data": '
     yield from _object(lines)
     yield "}\n"
 

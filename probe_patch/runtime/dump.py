@@ -5,17 +5,19 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE
+from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE, TENSOR_FOLDER
 from probe_patch.runtime.claims import Claim
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.empty import why_empty
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.folders import open_step
+from probe_patch.runtime.json_text import json_text
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.meta import Meta
 from probe_patch.runtime.occasion import Occasion
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.ranks import Identity
+from probe_patch.runtime.recorder import recorder_into
 from probe_patch.runtime.settings import DumpSettings
 from probe_patch.runtime.store import Store
 
@@ -35,7 +37,6 @@ class Dump:
     def __init__(
         self, settings: DumpSettings, claim: Claim, identity: Identity, step: int, occasion: Occasion, said: set[str]
     ) -> None:
-        self.store = Store(Problems(said), settings.wanted, settings.selection())
         self._settings = settings
         self._claim = claim
         self._identity = identity
@@ -43,6 +44,15 @@ class Dump:
         self._occasion = occasion
         self._started = datetime.now(timezone.utc)
         self.folder = open_step(claim, step)
+        problems = Problems(said)
+        self.store = Store(
+            problems,
+            settings.wanted,
+            settings.selection(),
+            recorder_into(self.folder, settings.asked, problems),
+            settings.most_entries,
+            json_text(settings.strict_json),
+        )
 
     def write(self, ended_by: BaseException | None) -> bool:
         """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is.
@@ -58,7 +68,8 @@ class Dump:
         if ended_by is None and (reason := why_empty(store, self._occasion)) is not None:
             store.problems.note("recording", reason)
         settings = self._settings
-        written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, store.lines))
+        data_folder = self.folder / TENSOR_FOLDER if settings.asked.saved else None
+        written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, data_folder, store.lines))
         if settings.extra_info:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, self._construct)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from probe_patch.config import Config, LoadedConfig, Overrides, default_config, load_config
+from probe_patch.runtime.capture.asked import Asked
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.destination import check_destination
@@ -22,6 +23,9 @@ class DumpSettings:
         self.extra_info = config.extra_info
         self.rollout = config.rollout
         self.wanted = Wanted.by(config)
+        self.asked = Asked.by(config)
+        self.most_entries = config.limits.entries
+        self.strict_json = config.strict_json
         self._config = config
         self._steps = frozenset(config.step)
         self._ranks = frozenset(config.rank)

@@ -6,15 +6,17 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 import threading
 from typing import TYPE_CHECKING, Final
 
+from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.documents import entry_line
+from probe_patch.runtime.json_text import JsonText, bare_tokens
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.table import Readings, StatisticsTable
+from probe_patch.runtime.stats.table import Readings
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
@@ -28,13 +30,26 @@ _EMPTY_RECORD: Final[dict[str, "Record"]] = {"input_args": [], "input_kwargs": {
 class Store:
     """Calls are opened and closed by hooks on any thread; ``flush`` turns what is complete into lines of JSON.
 
+    Args:
+        recorder: makes the records; statistics by default.
+        most_entries: how many entries are recorded; None for all.
+        json_text: how records are written.
+
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
         latest: the last outermost pass through a root that began.
     """
 
-    def __init__(self, problems: Problems, wanted: Wanted, selection: Selection) -> None:
+    def __init__(
+        self,
+        problems: Problems,
+        wanted: Wanted,
+        selection: Selection,
+        recorder: Recorder | None = None,
+        most_entries: int | None = None,
+        json_text: JsonText = bare_tokens,
+    ) -> None:
         self.problems = problems
         self.wanted = wanted
         self.selection = selection
@@ -44,8 +59,11 @@ class Store:
         self.stacks = CallStacks()
         self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
-        self._table = StatisticsTable()
-        self.recorder = Recorder(self._table, problems)
+        self._flushed = 0
+        self.recorder = recorder or Recorder(Statistics(), problems)
+        self._most_entries = most_entries
+        self._json_text = json_text
+        self._admitted: set[str] = set()
         self._calls: dict[CallName, int] = {}
         self._passes: dict[ModuleName, int] = {}
         self._during: dict[str, ForwardPass] = {}
@@ -58,8 +76,8 @@ class Store:
 
     @property
     def entries(self) -> int:
-        """How many entries the flushed lines hold."""
-        return len(self.lines)
+        """How many entries were flushed."""
+        return self._flushed
 
     @property
     def saw_a_call(self) -> bool:
@@ -85,7 +103,7 @@ class Store:
         number = self._calls.get(name, 0)
         self._calls[name] = number + 1
         call = Call(name, number, parent, during, handled)
-        call.is_taken = self.selection.begin(call) and self.wanted.forward
+        call.is_taken = self.selection.begin(call) and self.wanted.forward and self.admits(call.entry)
         self._parents[call.entry] = None if parent is None else parent.entry
         self._during[call.entry] = during
         if call.is_taken:
@@ -93,6 +111,18 @@ class Store:
             self._taken.add(call.entry)
             self.stacks.add(call.entry)
         return call
+
+    def admits(self, entry: str) -> bool:
+        """Whether one more entry may be recorded, or this one already is. The caller holds ``lock``."""
+        if self._most_entries is None or entry in self._admitted:
+            return True
+        if len(self._admitted) == self._most_entries:
+            self.problems.note(
+                "recording entries", f"limits.entries, {self._most_entries}, is reached; later ones are left out"
+            )
+            return False
+        self._admitted.add(entry)
+        return True
 
     def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
@@ -145,8 +175,18 @@ class Store:
             self._open = {}
             self._backwards = {}
             self._parameter_gradients = {}
+            self._flushed += len(finished)
+            self._finish_files()
             readings = self._readings()
-            self.lines += [self._line(entry, record, readings) for entry, record in finished]
+            if self.wanted.values:
+                self.lines += [self._line(entry, record, readings) for entry, record in finished]
+
+    def _finish_files(self) -> None:
+        try:
+            with apart_from_the_run():
+                self.recorder.finish()
+        except Exception as error:
+            self.problems.note("saving tensors", error)
 
     def _enclosing_backward(self, call: Call) -> str | None:
         """Of the innermost module around the call through which something flowed back too."""
@@ -157,7 +197,7 @@ class Store:
 
     def _line(self, entry: str, record: "dict[str, Record]", readings: Readings | None) -> str:
         try:
-            return entry_line(entry, record, readings)
+            return entry_line(entry, record, readings, self._json_text)
         except Exception as error:
             self.problems.note("encoding an entry", error)
             return entry_line(entry, _EMPTY_RECORD, None)
@@ -165,7 +205,7 @@ class Store:
     def _readings(self) -> Readings | None:
         try:
             with apart_from_the_run():
-                return self._table.read()
+                return self.recorder.read()
         except Exception as error:
             self.problems.note("reading the statistics", error)
             return None

@@ -12,6 +12,7 @@ from torch import nn
 from probe_patch.errors import ConfigError
 from probe_patch.runtime import PrecisionDebugger
 from tests.runtime.dumps import only_rank, read_dump
+from tests.runtime.memory import blocks_on_devices
 from tests.runtime.toys import Around, Echo, Mlp, ones
 
 
@@ -295,6 +296,6 @@ def test_a_recording_in_which_nothing_ran_says_so(
 def test_nothing_of_a_dump_stays_in_memory_after_its_step(tmp_path: Path, model: nn.Module) -> None:
     debugger = PrecisionDebugger(config_file(tmp_path))
     run_once(debugger, model)
-    assert debugger.service._dumps[debugger.config.folder()].store._table._blocks == {}
+    assert blocks_on_devices() == 0
     debugger.step()
     assert debugger.service._dumps == {}

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.records import DEEPEST, Recorder
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.problems import Problems
@@ -31,11 +32,10 @@ class Written:
 
     def __init__(self) -> None:
         self.problems = Problems(set())
-        self.table = StatisticsTable()
-        self.recorder = Recorder(self.table, self.problems)
+        self.recorder = Recorder(Statistics(), self.problems)
 
     def json(self, record: Any) -> Any:
-        return json.loads("{" + entry_line("entry", record, self.table.read()) + "}")["entry"]
+        return json.loads("{" + entry_line("entry", record, self.recorder.read()) + "}")["entry"]
 
 
 def written(value: object, keyword: str = "value") -> Any:
@@ -125,17 +125,23 @@ def test_an_array_has_the_statistics_of_a_tensor() -> None:
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
-        (np.ma.masked_array([3.0, 4.0], mask=[False, True]), (4.0, 3.0, 3.5, 5.0)),
-        (np.ma.masked_array([3, 4], mask=True), (4, 3, 3.5, 5.0)),
+        (np.ma.masked_array([3.0, 4.0, 9e9], mask=[False, False, True]), (4.0, 3.0, 3.5, 5.0)),
         (np.full(4, 1e200), (1e200, 1e200, 1e200, 2e200)),
         (np.full(4, 1e-200), (1e-200, 1e-200, 1e-200, 2e-200)),
         (np.zeros(2), (0.0, 0.0, 0.0, 0.0)),
         (np.array([math.inf, 1.0]), (math.inf, 1.0, math.inf, math.inf)),
     ],
 )
-def test_an_arrays_numbers_are_of_all_its_data(array: "np.ndarray[Any, Any]", expected: tuple[float, ...]) -> None:
+def test_an_arrays_numbers_are_of_what_is_not_masked(
+    array: "np.ndarray[Any, Any]", expected: tuple[float, ...]
+) -> None:
     record = written(array)
     assert (record["Max"], record["Min"], record["Mean"], record["Norm"]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_array_of_masked_values_only_has_no_numbers() -> None:
+    record = written(np.ma.masked_array([3, 4], mask=True))
+    assert (record["shape"], record["Max"], record["Norm"]) == ([2], None, None)
 
 
 def test_tensors_are_found_inside_containers() -> None:
@@ -194,10 +200,9 @@ def test_a_failing_statistic_leaves_the_record_without_numbers() -> None:
         raise RuntimeError("no kernel")
 
     problems = Problems(set())
-    table = StatisticsTable(broken)
-    recorder = Recorder(table, problems)
+    recorder = Recorder(Statistics(StatisticsTable(broken)), problems)
     (record,) = recorder.arguments("x", (ones(2),))
-    assert json.loads("{" + entry_line("e", {"r": record}, table.read()) + "}")["e"]["r"]["shape"] == [2]
+    assert json.loads("{" + entry_line("e", {"r": record}, recorder.read()) + "}")["e"]["r"]["shape"] == [2]
     (problem,) = problems.all()
     assert (problem.kind, problem.message) == ("measuring a tensor", "RuntimeError: no kernel")
 

@@ -19,6 +19,7 @@ from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.service import Service
 from probe_patch.runtime.slime import Probe
 from tests.runtime.dumps import DumpOnDisk, read_dump
+from tests.runtime.memory import blocks_on_devices
 from tests.runtime.toys import Around, Echo, Fails, ones
 
 PHASES: tuple[Phase, ...] = ("ref", "old", "actor")
@@ -332,17 +333,17 @@ def test_a_stop_left_out_by_an_exception_that_ends_the_rollout_is_no_problem(dum
 
 def test_no_hook_and_no_buffer_is_kept_between_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     actor = patched()
-    held: list[object] = []
+    held: list[tuple[bool, int]] = []
     original = Service.stop
 
     def stop(self: Service, ended_by: BaseException | None) -> None:
         original(self, ended_by)
         hooks = any(module._forward_hooks or module._forward_pre_hooks for module in actor.model[0].modules())
-        held.append((hooks, *(dump.store._table._blocks for dump in self._dumps.values())))
+        held.append((hooks, blocks_on_devices()))
 
     monkeypatch.setattr(Service, "stop", stop)
     actor.train_actor(0)
-    assert held and all(not any(state) for state in held if isinstance(state, tuple))
+    assert set(held) == {(False, 0)}
 
 
 def test_making_a_probe_is_cheap() -> None:

@@ -1,14 +1,20 @@
-"""The shape of records before their numbers are read from the device."""
+"""The shape of records before their numbers are read from the device and their files are written."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from probe_patch.runtime.stats.table import NO_SUMMARY, Readings, Row
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Record: TypeAlias = "bool | int | float | str | TensorRecord | Sequence[Record] | Mapping[str, Record] | None"
+    from probe_patch.runtime.capture.contents import Contents, Taken
+    from probe_patch.runtime.stats.table import Readings
+    from probe_patch.runtime.tensor_files import TensorFile
+
+Record: TypeAlias = (
+    "bool | int | float | str | TensorRecord | SavedRecord | Sequence[Record] | Mapping[str, Record] | None"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,29 +27,43 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
-    """A tensor's record; ``row`` is None when it has no statistics. ``shape`` is that of the values measured."""
+    """A tensor's record.
+
+    Attributes:
+        shape: that of the values looked at; None stands for a length that is not known.
+        taken: what was taken of its values, in the terms of ``contents``.
+        file: where its values are saved; None where they are not.
+    """
 
     type_name: str
     dtype: str
-    shape: tuple[int, ...]
-    row: Row | None
+    shape: tuple[int | None, ...]
+    taken: Taken
     requires_grad: bool
     placement: Placement | None
+    file: TensorFile | None
+    contents: Contents
 
     def as_json(self, readings: Readings | None) -> dict[str, Record]:
         """The record in dump.json's key order; without readings its numbers are null."""
-        summary = NO_SUMMARY if self.row is None or readings is None else readings.summary(self.row)
-        record: dict[str, Record] = {
-            "type": self.type_name,
-            "dtype": self.dtype,
-            "shape": self.shape,
-            "Max": summary.maximum,
-            "Min": summary.minimum,
-            "Mean": summary.mean,
-            "Norm": summary.norm,
-            "requires_grad": self.requires_grad,
-        }
+        record: dict[str, Record] = {"type": self.type_name, "dtype": self.dtype, "shape": self.shape}
+        record |= self.contents.before(self.taken, readings)
+        record["requires_grad"] = self.requires_grad
         if self.placement is not None:
             record["device_mesh"] = self.placement.device_mesh
             record["placements"] = self.placement.placements
-        return record
+        if self.file is not None and self.file.name is not None:
+            record["data_name"] = self.file.name
+        return record | self.contents.after(self.taken)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRecord:
+    """The record of what is no tensor, with its values in a file."""
+
+    record: Mapping[str, Record]
+    file: TensorFile
+
+    def as_json(self, readings: Readings | None) -> dict[str, Record]:
+        """The record, and the file's name at its end."""
+        return {**self.record, "data_name": self.file.name} if self.file.name is not None else dict(self.record)

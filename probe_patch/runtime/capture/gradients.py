@@ -96,7 +96,7 @@ class Gradients:
         """Whether this backward, to which something has just arrived, is recorded."""
         if backward.is_taken is None:
             store = self._session.store
-            backward.is_taken = store.selection.begin_backward(backward.call)
+            backward.is_taken = store.selection.begin_backward(backward.call) and store.admits(backward.call.backward)
             if backward.is_taken:
                 store.add_backward(backward)
         return backward.is_taken

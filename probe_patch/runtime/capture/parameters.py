@@ -82,7 +82,7 @@ class _ParameterGradient(GradientHook):
         store = self._session.store
         try:
             entry = store.parameters_gradient(self._module, self._name)
-            if store.selection.takes_parameters_of(self._module):
+            if store.selection.takes_parameters_of(self._module) and store.admits(entry):
                 self._record(entry, gradient)
         except Exception as error:
             store.problems.note("recording a parameter's gradient", error)

@@ -7,129 +7,191 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from probe_patch.runtime.capture.forms import Record, TensorRecord
+from probe_patch.config.sections import Slice
+from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
+from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
+from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
 from probe_patch.runtime.capture.placements import placement_of
-from probe_patch.runtime.capture.scalars import group_id, is_point_to_point, scalar_record
+from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
+from probe_patch.runtime.capture.scalars import scalar_record
+from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import is_dtensor, plain_values
-from probe_patch.runtime.stats.table import Row, StatisticsTable
+from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
 
 DEEPEST: Final = 400
 
+MOST_PARTS: Final = 1 << 16
+"""Parts of one value. Lists that hold one another can have more than could ever be written; such a value is null."""
+
 
 class Recorder:
-    """Makes records of one dump. Nothing it is given can make it raise: what fails becomes null and a problem."""
+    """Makes records of one dump. Nothing it is given can make it raise: what fails becomes null and a problem.
 
-    def __init__(self, table: StatisticsTable, problems: Problems) -> None:
-        self._table = table
+    Attributes:
+        tensors: how many it has made a record of.
+        further_slices: parts of the tensors to look at, besides the config's; they may change from one start to the
+            next.
+    """
+
+    def __init__(
+        self, contents: Contents, problems: Problems, slices: tuple[Slice, ...] = (), files: TensorFiles | None = None
+    ) -> None:
+        self._contents = contents
         self._problems = problems
+        self._slices = slices
+        self._files = files
+        self._parts = 0
         self.tensors = 0
+        self.further_slices: tuple[Slice, ...] = ()
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
-        return [self._guarded(value, None) for value in values]
+        place = self._place(entry, "input")
+        return [self._guarded(value, None, place and f"{place}.{index}") for index, value in enumerate(values)]
 
     def keywords(self, entry: str, values: Mapping[str, object]) -> dict[str, Record]:
         """``input_kwargs``."""
-        return {name: self._guarded(value, name) for name, value in values.items()}
+        place = self._place(entry, "kwargs")
+        return {name: self._guarded(value, name, place and f"{place}.{name}") for name, value in values.items()}
 
     def output(self, entry: str, value: object) -> Record:
         """``output``: a list, except for a named tuple, which stays an object of its fields."""
-        record = self._guarded(value, None)
+        place = self._place(entry, "output")
         if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
-            return record
-        return [record]
+            return self._guarded(value, None, place)
+        return [self._guarded(value, None, place and f"{place}.0")]
 
     def arrived(self, entry: str, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's outputs: a part of its backward's ``input``."""
-        return self._guarded(gradient, None)
+        return self._guarded(gradient, None, self._place(entry, f"input.{number}"))
 
     def passed_on(self, entry: str, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's inputs: a part of its backward's ``output``."""
-        return self._guarded(gradient, None)
+        return self._guarded(gradient, None, self._place(entry, f"output.{number}"))
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
-        return self._guarded(gradient, None)
+        return self._guarded(gradient, None, self._place(entry, parameter))
 
     def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
+        place = self._place(entry, "parameters")
         own = module.named_parameters(recurse=False, remove_duplicate=False)
-        return {name: self._guarded(parameter, None) for name, parameter in own}
+        return {name: self._guarded(parameter, None, place and f"{place}.{name}") for name, parameter in own}
 
-    def _guarded(self, value: object, keyword: str | None) -> Record:
+    def read(self) -> Readings:
+        """The numbers of all tensors since the last read."""
+        return self._contents.read()
+
+    def finish(self) -> None:
+        """The recording stops: write the files that are not on disk yet."""
+        if self._files is not None:
+            self._files.finish()
+
+    def _place(self, entry: str, path: str) -> str:
+        """Where in the dump something stands, for the names of files; empty where none are written."""
+        return f"{entry}.{path}" if self._files is not None and self._files.takes(entry) else ""
+
+    def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
+        self._parts = 0
         try:
-            return self._record(value, keyword, [])
+            return self._record(value, keyword, [], place)
         except Exception as error:
             self._problems.note("recording a value", error)
             return None
 
     # One frame per level of nesting, so that DEEPEST levels fit under Python's recursion limit: hence loops.
-    def _record(self, value: object, keyword: str | None, around: list[int]) -> Record:
+    def _record(self, value: object, keyword: str | None, around: list[int], place: str) -> Record:
+        self._parts += 1
         if value is None:
             return None
         if isinstance(value, Tensor):
-            return self._tensor(value)
+            return self._tensor(value, place)
         named = _named_parts(value)
         listed = None if named is not None else _listed_parts(value)
         if named is None and listed is None:
-            return self._point_to_point(value) if is_point_to_point(value) else scalar_record(value, keyword)
+            record = scalar_record(value, keyword)
+            return self._special(value, place) if record is None else record
         if id(value) in around or len(around) >= DEEPEST:
             return None
+        if self._parts > MOST_PARTS:
+            raise ValueError(f"a value has more than {MOST_PARTS} parts")
         around.append(id(value))
         try:
             if named is not None:
-                record: dict[str, Record] = {}
+                members: dict[str, Record] = {}
                 for name, part in named:
-                    record[str(name)] = self._record(part, None, around)
-                return record
+                    members[str(name)] = self._record(part, None, around, place and f"{place}.{name}")
+                return members
             records: list[Record] = []
-            for part in listed or ():
-                records.append(self._record(part, None, around))  # noqa: PERF401
+            for index, part in enumerate(listed or ()):
+                records.append(self._record(part, None, around, place and f"{place}.{index}"))
             return records
         finally:
             around.pop()
 
-    def _point_to_point(self, operation: Any) -> Record:
-        """One part of what ``batch_isend_irecv`` is given."""
-        return {
-            "class_type": "torch.distributed.P2POp",
-            "tensor": self._tensor(operation.tensor),
-            "op": operation.op.__name__,
-            "peer": operation.peer,
-            "tag": operation.tag,
-            "group_id": group_id(operation.group),
-        }
-
-    def _tensor(self, tensor: Tensor) -> TensorRecord:
+    def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
         self.tensors += 1
-        values, row = self._measured(tensor)
+        values = self._values(tensor)
         return TensorRecord(
             type_name=_type_name(tensor),
             dtype=str(tensor.dtype),
-            shape=tuple(tensor.shape if values is None else values.shape),
-            row=row,
+            shape=_known_lengths(tensor) if values is None else tuple(values.shape),
+            taken=NOTHING if values is None else self._taken(values),
             requires_grad=tensor.requires_grad,
             placement=placement_of(tensor) if is_dtensor(tensor) else None,
+            file=self._saved(values, place) if place and values is not None else None,
+            contents=self._contents,
         )
 
-    def _measured(self, tensor: Tensor) -> tuple[Tensor | None, Row | None]:
-        values: Tensor | None = None
+    def _values(self, tensor: Tensor) -> Tensor | None:
+        """The part of the tensor's values that is looked at."""
         try:
             values = plain_values(tensor)
-            kind = None if values is None else kind_of(values)
-            row = None if values is None or kind is None else self._table.add(values, kind)
+            if values is None or not (self._slices or self.further_slices):
+                return values
+            return sliced(values, self._slices + self.further_slices)
         except Exception as error:
             self._problems.note("measuring a tensor", error)
-            return values, None
-        return values, row
+            return None
+
+    def _taken(self, values: Tensor) -> Taken:
+        try:
+            return self._contents.take(values)
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
+            return NOTHING
+
+    def _saved(self, values: Tensor, place: str) -> TensorFile | None:
+        try:
+            return None if self._files is None else self._files.save(place, values)
+        except Exception as error:
+            self._problems.note("saving a tensor", error)
+            return None
+
+    def _special(self, value: Any, place: str) -> Record:
+        """What holds numbers but is no tensor; None for everything else."""
+        if is_point_to_point(value):
+            return point_to_point_record(value, self._tensor(value.tensor, place))
+        if not is_array(value):
+            return None
+        record = array_record(value)
+        values = array_values(value) if place else None
+        file = None if values is None else self._saved(values, place)
+        return record if file is None else SavedRecord(record, file)
 
 
 def _type_name(tensor: Tensor) -> str:
     if is_dtensor(tensor):
         return "torch.distributed.tensor.DTensor"
     return "torch.nested._internal.nested_tensor.NestedTensor" if tensor.is_nested else "torch.Tensor"
+
+
+def _known_lengths(tensor: Tensor) -> tuple[int | None, ...]:
+    """The shape of a tensor without values: of a nested one, a length may be a symbol."""
+    return tuple(length if isinstance(length, int) else None for length in tensor.shape)
 
 
 def _named_parts(value: Any) -> Iterable[tuple[object, object]] | None:

@@ -1,9 +1,8 @@
 """Records of values that are not tensors, in the forms of msProbe's dump.json."""
 
-import math
 import sys
 import zlib
-from types import EllipsisType, ModuleType
+from types import EllipsisType
 from typing import Any, Final
 
 import torch
@@ -49,60 +48,27 @@ def _whole_number(value: object) -> int | None:
     return value if isinstance(value, int) and int.bit_length(value) <= _MOST_BITS else None
 
 
-def is_point_to_point(value: object) -> bool:
-    """Whether it is one send or receive of a batch."""
-    operation = getattr(sys.modules.get("torch.distributed"), "P2POp", None)
-    return operation is not None and isinstance(value, operation)
-
-
-def group_id(group: Any) -> str:
-    """How msProbe identifies a process group, None being the default one: a checksum of its ranks."""
-    return _group_id(sys.modules["torch.distributed"].get_process_group_ranks(group))
-
-
 def _distributed_record(value: Any) -> Record:
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return None
     if isinstance(value, distributed.ProcessGroup):
         ranks = distributed.get_process_group_ranks(value)
-        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": _group_id(ranks)}
+        return {"type": "torch.ProcessGroup", "group_ranks": ranks, "group_id": group_id(ranks)}
     if isinstance(value, distributed.ReduceOp | distributed.ReduceOp.RedOpType):
         return {"type": "torch.distributed.ReduceOp", "value": str(value)}
     return None
 
 
-def _group_id(ranks: list[int]) -> str:
+def group_id(ranks: list[int]) -> str:
+    """msProbe's name for a process group."""
     return f"{zlib.crc32(str(ranks).encode()):08x}"
 
 
 def _numpy_record(value: Any) -> Record:
     numpy = sys.modules.get("numpy")
-    if numpy is None:
+    if numpy is None or not isinstance(value, numpy.generic):
         return None
-    if isinstance(value, numpy.generic):
-        item = value.item()
-        known = isinstance(item, bool | int | float | str)
-        return {"type": type(value).__name__, "value": item} if known else None
-    return _array_record(numpy.asarray(value), numpy) if isinstance(value, numpy.ndarray) else None
-
-
-def _array_record(array: Any, numpy: ModuleType) -> Record:
-    record: dict[str, Record] = {"type": "numpy.ndarray", "dtype": str(array.dtype), "shape": list(array.shape)}
-    if array.size == 0 or array.dtype.kind not in "biuf":
-        return record | dict.fromkeys(("Max", "Min", "Mean", "Norm"))
-    wide = array.astype(numpy.float64)
-    return record | {
-        "Max": array.max().item(),
-        "Min": array.min().item(),
-        "Mean": wide.mean().item(),
-        "Norm": _array_norm(wide, numpy),
-    }
-
-
-def _array_norm(wide: Any, numpy: Any) -> float:
-    """The L2 norm of float64 values, whose squares may be beyond float64."""
-    largest = float(abs(wide).max())
-    scale = largest if 0 < largest < math.inf else 1.0
-    norm: float = scale * numpy.linalg.norm(wide / scale).item()
-    return norm
+    item = value.item()
+    known = isinstance(item, bool | int | float | str)
+    return {"type": type(value).__name__, "value": item} if known else None

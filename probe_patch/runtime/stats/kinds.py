@@ -32,14 +32,23 @@ class Kind(Enum):
 
 
 def kind_of(values: Tensor) -> Kind | None:
-    """The kind of a plain tensor, or None when it has no statistics: empty, meta, sparse, packed or private formats."""
-    if values.layout is not torch.strided or values.device.type == "meta" or values.numel() == 0:
-        return None
+    """The kind of a plain tensor, or None when it has no statistics: empty, not readable, or of a packed dtype."""
+    return _kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
+
+
+def is_readable(values: Tensor) -> bool:
+    """Whether the bytes of a plain tensor can be read now: not of a meta or sparse one, nor of private formats.
+
+    Nor of one whose storage was freed, as FSDP does with parameters that are gathered again later: reading it would
+    end the process.
+    """
+    if values.layout is not torch.strided or values.device.type == "meta":
+        return False
+    if values.numel() and not values.untyped_storage().nbytes():
+        return False
     if values.is_cuda and torch.cuda.is_current_stream_capturing():
-        return None
-    if values.device.type == "npu" and _in_private_format(values):
-        return None
-    return _kind_of_dtype(values.dtype)
+        return False
+    return values.device.type != "npu" or not _in_private_format(values)
 
 
 def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:

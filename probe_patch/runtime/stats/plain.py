@@ -17,13 +17,17 @@ def plain_values(tensor: Tensor) -> Tensor | None:
 
     None when there are none to be had: tensors inside ``torch.func`` transforms, and wrapper subclasses, whose own
     code would run on every reduction.
+
+    Raises:
+        ValueError: a jagged tensor with holes, whose values cannot be told from them without waiting for the device.
     """
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
     if type(tensor) not in _PLAIN_TYPES:
         return _inside_subclass(tensor)
     if tensor.is_nested:
-        return tensor.values().detach()
+        # Views of a nested tensor hold all of its buffer; only a contiguous one has no holes.
+        return tensor.contiguous().values().detach()
     return (tensor.dequantize() if tensor.is_quantized else tensor).detach()
 
 
@@ -41,6 +45,8 @@ def _inside_subclass(tensor: Tensor) -> Tensor | None:
         local: Tensor = tensor._local_tensor  # type: ignore[attr-defined]
         return plain_values(local)
     if tensor.layout is torch.jagged:
+        if tensor.lengths() is not None:  # type: ignore[attr-defined]
+            raise ValueError("a jagged tensor with holes (lengths) has no numbers; pass on a contiguous one")
         return plain_values(tensor.values())
     if type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
         return None

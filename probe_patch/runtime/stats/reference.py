@@ -18,7 +18,7 @@ CHUNK_ELEMENTS: Final = 1 << 22
 SIGN_BIT: Final = 1 << 63
 
 # Wide enough that a square overflows or vanishes in float64.
-_WIDEST: Final = frozenset({torch.float64, torch.complex128})
+WIDEST: Final = frozenset({torch.float64, torch.complex128})
 
 _WITHOUT_FLOAT64: Final = frozenset({"npu", "mps"})
 
@@ -48,19 +48,19 @@ def measure(values: Tensor, kind: Kind, floats: Tensor, integers: Tensor) -> Non
 
 
 def _measure_floats(values: Tensor, kind: Kind, floats: Tensor) -> None:
-    norm = _scaled_norm if values.dtype in _WIDEST else torch.linalg.vector_norm
+    norm = scaled_norm if values.dtype in WIDEST else torch.linalg.vector_norm
     highs: list[Tensor] = []
     lows: list[Tensor] = []
     sums: list[Tensor] = []
     norms: list[Tensor] = []
-    for chunk in _chunks(values):
-        wide = _widen(chunk, kind, floats.dtype)
+    for chunk in chunks(values):
+        wide = widen(chunk, kind, floats.dtype)
         low, high = torch.aminmax(wide)
         lows.append(low)
         highs.append(high)
         sums.append(wide.sum())
         norms.append(norm(wide))
-    row = (_merged(highs, Tensor.amax), _merged(lows, Tensor.amin), _mean(sums, values.numel()), _merged(norms, norm))
+    row = (merged(highs, Tensor.amax), merged(lows, Tensor.amin), _mean(sums, values.numel()), merged(norms, norm))
     torch.stack(row, out=floats)
 
 
@@ -69,19 +69,19 @@ def _measure_integers(values: Tensor, kind: Kind, floats: Tensor, integers: Tens
     lows: list[Tensor] = []
     sums: list[Tensor] = []
     norms: list[Tensor] = []
-    for chunk in _chunks(values):
-        low, high = torch.aminmax(_as_signed(chunk, kind))
+    for chunk in chunks(values):
+        low, high = torch.aminmax(as_signed(chunk, kind))
         lows.append(low)
         highs.append(high)
         wide = chunk.to(floats.dtype)
         sums.append(wide.sum())
         norms.append(torch.linalg.vector_norm(wide))
-    integers.copy_(torch.stack((_merged(highs, Tensor.amax), _merged(lows, Tensor.amin))))
-    norm = _merged(norms, torch.linalg.vector_norm)
+    integers.copy_(torch.stack((merged(highs, Tensor.amax), merged(lows, Tensor.amin))))
+    norm = merged(norms, torch.linalg.vector_norm)
     torch.stack((_mean(sums, values.numel()), norm), out=floats[2:])
 
 
-def _chunks(values: Tensor) -> Iterator[Tensor]:
+def chunks(values: Tensor) -> Iterator[Tensor]:
     """Views of at most ``CHUNK_ELEMENTS`` elements: flattening would copy tensors with gaps or repeats in memory."""
     if values.is_contiguous():
         # Costs nothing here, and pieces without gaps are read faster.
@@ -91,10 +91,11 @@ def _chunks(values: Tensor) -> Iterator[Tensor]:
         return
     size, dim = max((size, dim) for dim, size in enumerate(values.shape))
     for piece in torch.split(values, max(1, size * CHUNK_ELEMENTS // values.numel()), dim):
-        yield from _chunks(piece)
+        yield from chunks(piece)
 
 
-def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
+def widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
+    """Floats in this dtype; of complex values, the magnitudes."""
     if kind is Kind.COMPLEX:
         complex_dtype = torch.complex128 if dtype is torch.float64 else torch.complex64
         return chunk.to(complex_dtype).abs()
@@ -102,7 +103,8 @@ def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
     return (chunk.to(torch.float32) if chunk.element_size() == 1 else chunk).to(dtype)
 
 
-def _as_signed(chunk: Tensor, kind: Kind) -> Tensor:
+def as_signed(chunk: Tensor, kind: Kind) -> Tensor:
+    """Integers in a dtype that can be ordered everywhere; uint64 less 2**63."""
     if kind is Kind.UNSIGNED:
         return chunk.to(torch.int64)
     if kind is Kind.UNSIGNED64:
@@ -111,7 +113,7 @@ def _as_signed(chunk: Tensor, kind: Kind) -> Tensor:
     return chunk
 
 
-def _scaled_norm(wide: Tensor) -> Tensor:
+def scaled_norm(wide: Tensor) -> Tensor:
     """The L2 norm of values whose squares may be beyond the accumulator, in either direction."""
     low, high = torch.aminmax(wide)
     largest = torch.maximum(low.abs(), high.abs())
@@ -121,9 +123,10 @@ def _scaled_norm(wide: Tensor) -> Tensor:
     return norm * scale
 
 
-def _merged(partials: list[Tensor], merge: Callable[[Tensor], Tensor]) -> Tensor:
+def merged(partials: list[Tensor], merge: Callable[[Tensor], Tensor]) -> Tensor:
+    """One number of all pieces from one number per piece."""
     return partials[0] if len(partials) == 1 else merge(torch.stack(partials))
 
 
 def _mean(sums: list[Tensor], count: int) -> Tensor:
-    return _merged(sums, Tensor.sum) / count
+    return merged(sums, Tensor.sum) / count

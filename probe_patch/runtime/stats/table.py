@@ -12,9 +12,9 @@ from probe_patch.runtime.stats.kinds import Kind
 
 ROWS_PER_BLOCK: Final = 4096
 
-# A row is six int64 words: the floats share the first four, seen through a float view, the integers have the last two.
-_WORDS: Final = 6
+# A row is made of int64 words: the floats share the first four, seen through a float view, the integers have the rest.
 _FLOAT_COLUMNS: Final = 4
+_EXTREMES: Final = 2
 
 Measure: TypeAlias = Callable[[Tensor, Kind, Tensor, Tensor], None]
 
@@ -31,6 +31,14 @@ class Summary(NamedTuple):
 NO_SUMMARY: Final = Summary(None, None, None, None)
 
 
+class Counts(NamedTuple):
+    """How many of a tensor's values are NaN, infinite and zero; of complex values, NaN or infinite in either part."""
+
+    nan: int
+    infinite: int
+    zero: int
+
+
 class Row(NamedTuple):
     """Where a tensor's numbers will be found once the table is read."""
 
@@ -43,8 +51,9 @@ class Row(NamedTuple):
 class _Block:
     """``ROWS_PER_BLOCK`` rows on one device."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.words = torch.empty(ROWS_PER_BLOCK, _WORDS, dtype=torch.int64, device=device)
+    def __init__(self, device: torch.device, integer_columns: int) -> None:
+        words = _FLOAT_COLUMNS + integer_columns
+        self.words = torch.empty(ROWS_PER_BLOCK, words, dtype=torch.int64, device=device)
         self.floats = self.words.view(reference.accumulator(device))[:, :_FLOAT_COLUMNS]
         self.integers = self.words[:, _FLOAT_COLUMNS:]
 
@@ -59,7 +68,7 @@ class Readings:
     def summary(self, row: Row) -> Summary:
         """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""
         maximum, minimum, mean, norm = self.floats[row.device][row.number]
-        high, low = self.integers[row.device][row.number]
+        high, low = self.integers[row.device][row.number][:_EXTREMES]
         if row.kind is Kind.BOOL:
             return Summary(bool(high), bool(low), None, None)
         if row.kind is Kind.UNSIGNED64:
@@ -68,12 +77,22 @@ class Readings:
             maximum, minimum = high, low
         return Summary(maximum, maximum, maximum, maximum) if row.is_scalar else Summary(maximum, minimum, mean, norm)
 
+    def counts(self, row: Row) -> Counts:
+        """The counts of one row, of a table that has columns for them."""
+        return Counts(*self.integers[row.device][row.number][_EXTREMES:])
+
 
 class StatisticsTable:
-    """Rows are added without waiting for the device and read all at once; one thread at a time (see ``Store.lock``)."""
+    """Rows are added without waiting for the device and read all at once; one thread at a time (see ``Store.lock``).
 
-    def __init__(self, measure: Measure = reference.measure) -> None:
+    Args:
+        measure: writes a tensor's numbers into a row; see ``reference.measure``.
+        integer_columns: how many integers ``measure`` takes: 2, the extremes; or 5, with the counts behind them.
+    """
+
+    def __init__(self, measure: Measure = reference.measure, integer_columns: int = _EXTREMES) -> None:
         self._measure = measure
+        self._integer_columns = integer_columns
         self._blocks: dict[torch.device, list[_Block]] = {}
         self._used: dict[torch.device, int] = {}
 
@@ -104,6 +123,6 @@ class StatisticsTable:
         number = self._used.get(device, 0)
         blocks = self._blocks.setdefault(device, [])
         if number == len(blocks) * ROWS_PER_BLOCK:
-            blocks.append(_Block(device))
+            blocks.append(_Block(device, self._integer_columns))
         self._used[device] = number + 1
         return blocks[-1], number
