@@ -20,6 +20,7 @@ PHASE_FOLDERS: Final[dict[Phase, str]] = {
 DUMP_FILE: Final = "dump.json"
 STACK_FILE: Final = "stack.json"
 CONSTRUCT_FILE: Final = "construct.json"
+DEBUG_FILE: Final = "debug.json"
 META_FILE: Final = "meta.json"
 INPUTS_FILE: Final = "inputs.pt"
 TENSOR_FOLDER: Final = "dump_tensor_data"

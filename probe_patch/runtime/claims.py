@@ -1,6 +1,7 @@
-"""Which process may write which folder: one live process per folder name below a dump path."""
+"""Who may write which folder: one live process, and one debugger in it, per folder name below a dump path."""
 
 import fcntl
+import itertools
 import os
 import socket
 import threading
@@ -14,7 +15,7 @@ from probe_patch.runtime.log import LOGGER
 
 
 class Claim:
-    """This process's right to one folder name below a dump path, in every step.
+    """The right to one folder name below a dump path, in every step, for as long as the object lives.
 
     It is a lock on ``{name}.lock`` in ``locks_folder(dump_path)``, which the system gives back when the process ends,
     however it ends. It covers the whole dump path, not one step: two processes that take turns would overwrite each
@@ -28,25 +29,25 @@ class Claim:
 
 
 # POSIX gives a process's lock on a file back when it closes any descriptor of that file, so each lock file may be
-# open only once in a process: whoever asks for the same name again shares the claim.
+# open only once in a process: what is held here must not be opened again.
 _claims: weakref.WeakValueDictionary[tuple[int, Path, str], Claim] = weakref.WeakValueDictionary()
 _claiming: Final = threading.Lock()
 _begun: Final[set[tuple[int, Path, str]]] = set()
 
 
 def claim_folder(dump_path: Path, name: str) -> Claim:
-    """Claim ``name`` below ``dump_path`` (made if need be), or a name of this process's own if another has it.
+    """Claim ``name`` below ``dump_path`` (made if need be), or a name of one's own if somebody alive has it.
+
+    Who has it may be another process, or another debugger of this one.
 
     Raises:
         OSError: the folder cannot be made or written.
     """
     _make_room(dump_path)
-    key = _key(dump_path, name)
     with _claiming:
-        claim = _claims.get(key)
-        if claim is None:
-            claim = _claims[key] = _new_claim(dump_path, name)
-            _begin_afresh(claim)
+        claim = _first_free(dump_path, name)
+        _claims[_key(dump_path, claim.name)] = claim
+        _begin_afresh(claim)
     return claim
 
 
@@ -84,21 +85,31 @@ def _begin_afresh(claim: Claim) -> None:
         set_aside(claim.dump_path, claim.name)
 
 
-def _new_claim(dump_path: Path, name: str) -> Claim:
+def _first_free(dump_path: Path, name: str) -> Claim:
+    """The name itself, else one with this process's host and number, else that with 2, 3, … behind it."""
+    own = f"{name}_{socket.gethostname()}_{os.getpid()}"
+    for candidate in itertools.chain([name, own], (f"{own}_{number}" for number in itertools.count(2))):
+        claim = None if _key(dump_path, candidate) in _claims else _claim_unless_locked(dump_path, candidate)
+        if claim is not None:
+            if candidate != name:
+                _tell_of_another(dump_path, name, candidate)
+            return claim
+    raise AssertionError("there is always a further name")
+
+
+def _tell_of_another(dump_path: Path, name: str, own: str) -> None:
+    who = "another debugger of this process" if _key(dump_path, name) in _claims else "another running process"
+    LOGGER.warning("probe-patch: %s writes %s in %s; this one writes %s", who, name, dump_path, own)
+
+
+def _claim_unless_locked(dump_path: Path, name: str) -> Claim | None:
     try:
         descriptor = _lock(locks_folder(dump_path) / f"{name}.lock")
     except _CannotLock as error:
         # Ranks of torch.distributed do not repeat; a dump without a lock is better than none.
         LOGGER.warning("probe-patch: %s", str(error))
         return Claim(dump_path, name, error.descriptor)
-    if descriptor is not None:
-        return Claim(dump_path, name, descriptor)
-    own = f"{name}_{socket.gethostname()}_{os.getpid()}"
-    LOGGER.warning("probe-patch: another running process writes %s in %s; this one writes %s", name, dump_path, own)
-    descriptor = _lock(locks_folder(dump_path) / f"{own}.lock")
-    if descriptor is None:
-        raise FileExistsError(f"{dump_path / own} is being written by another process")
-    return Claim(dump_path, own, descriptor)
+    return None if descriptor is None else Claim(dump_path, name, descriptor)
 
 
 def _free_claim(dump_path: Path, name: str) -> Claim | None:

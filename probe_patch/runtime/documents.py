@@ -11,9 +11,7 @@ from probe_patch.runtime.json_text import JsonText, bare_tokens
 from probe_patch.runtime.stats.table import Readings
 
 
-def entry_line(
-    entry: str, record: Mapping[str, Record], readings: Readings | None, json_text: JsonText = bare_tokens
-) -> str:
+def entry_line(entry: str, record: Record, readings: Readings | None, json_text: JsonText = bare_tokens) -> str:
     """One entry of dump.json's ``data``, on one line."""
 
     def expanded(value: object) -> Mapping[str, Record]:

@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from probe_patch.dump_format import CONSTRUCT_FILE, DUMP_FILE, META_FILE, STACK_FILE, TENSOR_FOLDER
+from probe_patch.dump_format import CONSTRUCT_FILE, DEBUG_FILE, DUMP_FILE, META_FILE, STACK_FILE, TENSOR_FOLDER
 from probe_patch.runtime.claims import Claim
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.empty import why_empty
@@ -58,7 +58,7 @@ class Dump:
         """Bring the files up to what the store holds. What cannot be written is a problem, and the rest still is.
 
         Returns:
-            whether dump.json and meta.json are there.
+            whether dump.json, or debug.json, and meta.json are there.
         """
         store = self.store
         try:
@@ -68,9 +68,13 @@ class Dump:
         if ended_by is None and (reason := why_empty(store, self._occasion)) is not None:
             store.problems.note("recording", reason)
         settings = self._settings
+        by_name = settings.level == "debug"
         data_folder = self.folder / TENSOR_FOLDER if settings.asked.saved else None
-        written = self._write(DUMP_FILE, lambda: dump_document(settings.task, settings.level, data_folder, store.lines))
-        if settings.extra_info:
+        written = self._write(
+            DEBUG_FILE if by_name else DUMP_FILE,
+            lambda: dump_document(settings.task, settings.level, data_folder, store.lines),
+        )
+        if settings.extra_info and not by_name:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
             self._write(CONSTRUCT_FILE, self._construct)
         for name, content in self._described(self._occasion.files).items():

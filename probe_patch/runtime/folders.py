@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from probe_patch.dump_format import (
     CONSTRUCT_FILE,
+    DEBUG_FILE,
     DUMP_FILE,
     INPUTS_FILE,
     META_FILE,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from probe_patch.runtime.claims import Claim
 
 _ATTEMPTS: Final = 10
-_OUR_FILES: Final = (DUMP_FILE, STACK_FILE, CONSTRUCT_FILE, META_FILE, INPUTS_FILE)
+_OUR_FILES: Final = (DUMP_FILE, STACK_FILE, CONSTRUCT_FILE, DEBUG_FILE, META_FILE, INPUTS_FILE)
 
 
 def set_aside(dump_path: Path, name: str) -> None:

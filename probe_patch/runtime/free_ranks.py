@@ -21,11 +21,14 @@ class RankClaim:
 
     The lock is what counts. As locks may not reach other nodes, ``rank{R}.owner`` beside it tells who took the rank
     last.
+
+    Attributes:
+        claim: to the rank's folder.
     """
 
     def __init__(self, rank: int, claim: Claim) -> None:
         self.rank = rank
-        self._claim = claim
+        self.claim = claim
         self._owner_file = locks_folder(claim.dump_path) / f"{claim.name}.owner"
         owner = {"host": socket.gethostname(), "pid": os.getpid(), "token": secrets.token_hex(8)}
         self._owner = json.dumps(owner)

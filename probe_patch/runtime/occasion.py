@@ -60,3 +60,18 @@ class TrainingPhase:
 
     def files(self) -> Mapping[str, bytes]:
         return {}
+
+
+@dataclass(frozen=True)
+class NamedPhase:
+    """A stretch of a program that somebody has named; see ``PrecisionDebugger.phase``."""
+
+    name: str
+    ends_by_itself: bool = False
+    nothing_ran: str = NOTHING_RAN
+
+    def members(self) -> Mapping[str, object]:
+        return {"phase": self.name, "rollout_id": None}
+
+    def files(self) -> Mapping[str, bytes]:
+        return {}

@@ -66,6 +66,7 @@ class Probe:
 
             rollout = self._rollouts.setdefault(debugger, Rollout(None))
             rollout.begun.add(phase)
+            debugger.service.look_again()
             folder = debugger.config.folder() / PHASE_FOLDERS[phase]
             debugger.service.start(actor.model, identify(None), folder, TrainingPhase(phase, rollout.rollout_id))
         except Exception as error:

@@ -39,6 +39,7 @@ class Store:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
         latest: the last outermost pass through a root that began.
+        saved: records of what was saved by name, by entry, and of their gradients, as far as these have arrived.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Store:
         self.lock = threading.RLock()
         self.recomputed = 0
         self.latest = BEFORE_ANY_PASS
+        self.saved: dict[str, Record] = {}
         self.stacks = CallStacks()
         self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
@@ -168,13 +170,16 @@ class Store:
         with self.lock:
             for backward in self._backwards.values():
                 self._parents[backward.call.backward] = self._enclosing_backward(backward.call)
-            finished = self._finished + [(call.entry, call.record) for call in self._open.values()]
+            finished: list[tuple[str, Record]] = [*self._finished]
+            finished += [(call.entry, call.record) for call in self._open.values()]
             finished += [(entry, backward.record(self.wanted)) for entry, backward in self._backwards.items()]
             finished += list(self._parameter_gradients.items())
+            finished += list(self.saved.items())
             self._finished = []
             self._open = {}
             self._backwards = {}
             self._parameter_gradients = {}
+            self.saved = {}
             self._flushed += len(finished)
             self._finish_files()
             readings = self._readings()
@@ -195,7 +200,7 @@ class Store:
             around = around.parent
         return None if around is None else around.backward
 
-    def _line(self, entry: str, record: "dict[str, Record]", readings: Readings | None) -> str:
+    def _line(self, entry: str, record: "Record", readings: Readings | None) -> str:
         try:
             return entry_line(entry, record, readings, self._json_text)
         except Exception as error:

@@ -181,8 +181,8 @@ def test_without_a_config_step_0_goes_to_the_working_directory(
 
 
 def test_a_bad_config_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='level is "debug"'):
-        PrecisionDebugger(config_file(tmp_path, level="debug"))
+    with pytest.raises(ConfigError, match='level is "L2"'):
+        PrecisionDebugger(config_file(tmp_path, level="L2"))
 
 
 def test_warnings_of_the_config_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

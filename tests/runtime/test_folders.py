@@ -49,11 +49,16 @@ def test_a_second_live_process_takes_a_name_of_its_own(tmp_path: Path, caplog: p
         other.communicate()
 
 
-def test_a_claim_that_is_asked_for_twice_and_given_up_once_is_still_held(tmp_path: Path) -> None:
-    first = claim_folder(tmp_path, "rank0")
-    again = claim_folder(tmp_path / ".." / tmp_path.name, "rank0")
-    assert again is first
-    del again
+def test_a_name_that_this_process_has_is_asked_for_again_under_names_of_their_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = f"rank0_{socket.gethostname()}_{os.getpid()}"
+    claims = [claim_folder(path, "rank0") for path in (tmp_path, tmp_path / ".." / tmp_path.name, tmp_path)]
+    assert [claim.name for claim in claims] == ["rank0", own, f"{own}_2"]
+    assert [text.partition(" writes")[0] for text in caplog.messages] == [
+        "probe-patch: another debugger of this process"
+    ] * 2
+    del claims[1:]
     with holder(tmp_path) as other:
         assert name_held_by(other) != "rank0"
         other.communicate()
@@ -66,10 +71,9 @@ def test_a_name_is_free_again_once_its_process_is_gone(tmp_path: Path) -> None:
     assert claim_folder(tmp_path, "rank0").name == "rank0"
 
 
-def test_one_process_keeps_its_name_in_every_step_and_debugger(tmp_path: Path) -> None:
-    first = claim_folder(tmp_path, "rank0")
-    assert claim_folder(tmp_path, "rank0") is first
-    assert [open_step(first, step) for step in (0, 3)] == [tmp_path / "step0" / "rank0", tmp_path / "step3" / "rank0"]
+def test_a_claim_holds_in_every_step(tmp_path: Path) -> None:
+    claim = claim_folder(tmp_path, "rank0")
+    assert [open_step(claim, step) for step in (0, 3)] == [tmp_path / "step0" / "rank0", tmp_path / "step3" / "rank0"]
 
 
 def test_a_dropped_claim_can_be_taken_by_another_process(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_forked_child_is_neither_held_up_nor_recorded(debugger: PrecisionDebug
     # As if another thread of the parent were just recording: nobody in the child will ever give this lock back.
     recording = debugger.service._recording
     assert recording is not None
-    store = recording[1]._session.store
+    store = recording[0]._session.store
     thread_holds, thread_ends = threading.Event(), threading.Event()
 
     def hold() -> None:

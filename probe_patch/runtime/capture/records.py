@@ -75,6 +75,10 @@ class Recorder:
         """The gradient of one parameter."""
         return self._guarded(gradient, None, self._place(entry, parameter))
 
+    def saved(self, entry: str, value: object, path: str = "") -> Record:
+        """A value that was saved by name, or the gradient of the part of it that ``path`` leads to."""
+        return self._guarded(value, None, self._place(entry, path))
+
     def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
         place = self._place(entry, "parameters")
@@ -92,7 +96,9 @@ class Recorder:
 
     def _place(self, entry: str, path: str) -> str:
         """Where in the dump something stands, for the names of files; empty where none are written."""
-        return f"{entry}.{path}" if self._files is not None and self._files.takes(entry) else ""
+        if self._files is None or not self._files.takes(entry):
+            return ""
+        return f"{entry}.{path}" if path else entry
 
     def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
         self._parts = 0
@@ -109,8 +115,8 @@ class Recorder:
             return None
         if isinstance(value, Tensor):
             return self._tensor(value, place)
-        named = _named_parts(value)
-        listed = None if named is not None else _listed_parts(value)
+        named = named_parts(value)
+        listed = None if named is not None else listed_parts(value)
         if named is None and listed is None:
             record = scalar_record(value, keyword)
             return self._special(value, place) if record is None else record
@@ -194,7 +200,8 @@ def _known_lengths(tensor: Tensor) -> tuple[int | None, ...]:
     return tuple(length if isinstance(length, int) else None for length in tensor.shape)
 
 
-def _named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
+def named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
+    """The parts of a value that become members of an object; None where it becomes none."""
     if isinstance(value, Mapping):
         return value.items()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -204,5 +211,6 @@ def _named_parts(value: Any) -> Iterable[tuple[object, object]] | None:
     return None
 
 
-def _listed_parts(value: object) -> Iterable[object] | None:
+def listed_parts(value: object) -> Iterable[object] | None:
+    """The parts of a value that become items of a list; None where it becomes none."""
     return value if isinstance(value, list | tuple) and not isinstance(value, torch.Size) else None

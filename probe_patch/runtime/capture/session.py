@@ -30,6 +30,9 @@ class Session:
 
     Another thread may be about to call a hook that was just removed; it then finds the session closed. A forked child
     has the hooks too, but not the threads that may hold the lock, and records nothing.
+
+    Attributes:
+        is_paused: whether nothing is recorded for now but the gradients of what was.
     """
 
     def __init__(self, store: Store) -> None:
@@ -38,6 +41,7 @@ class Session:
         self.gradients = Gradients(self)
         self.recomputations = Recomputations(self)
         self.is_open = True
+        self.is_paused = False
         self.nesting = Nesting(lambda: self.is_open)
         self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
@@ -45,6 +49,8 @@ class Session:
     def enter(self) -> bool:
         """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
         if not self.is_open or os.getpid() != self._pid:
+            return False
+        if self.is_paused and torch._C._current_graph_task_id() == -1:
             return False
         if not self.store.lock.acquire(timeout=PATIENCE):
             self.store.problems.note("recording", "another thread was held up in its own recording for too long")

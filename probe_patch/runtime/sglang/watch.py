@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from probe_patch.dump_format import rollout_folder
@@ -42,12 +43,8 @@ class Watch:
     def __init__(self, settings: DumpSettings, engine: Engine, server_args: object) -> None:
         self.service = Service(settings)
         self.tally = Tally()
-        self._settings = settings
         self._engine = engine
-        self._selection = Selection.of(settings.rollout.for_role(engine.role))
-        self._folder = settings.folder() / rollout_folder(engine.role, engine.is_draft)
-        self._claim = claim_free_rank(self._folder, engine.rank, engine.size)
-        self._identity = Identity(self._claim.rank, None, engine.places)
+        self._take_a_rank()
         self._running = False
         self._has_spoken = False
         self._pid = os.getpid()
@@ -56,14 +53,28 @@ class Watch:
         else:
             LOGGER.info("probe-patch: DUMP_ON is on, but rank in config.json leaves out rank %d", self._claim.rank)
 
+    @property
+    def _selection(self) -> Selection:
+        return Selection.of(self.service.config.rollout.for_role(self._engine.role))
+
+    def _folder_asked_for(self) -> Path:
+        return self.service.config.folder() / rollout_folder(self._engine.role, self._engine.is_draft)
+
+    def _take_a_rank(self) -> None:
+        self._folder = self._folder_asked_for()
+        self._claim = claim_free_rank(self._folder, self._engine.rank, self._engine.size)
+        self._identity = Identity(self._claim.rank, None, self._engine.places)
+        self.service.write_under(self._claim.claim)
+
     def _is_selected(self) -> bool:
-        return self._settings.selects_rank(self._claim.rank)
+        return self.service.config.selects_rank(self._claim.rank)
 
     def begin(self, runner: Any, batch: object, further: Sequence[object]) -> bool:
         """Record this forward if it counts and is asked for. Whether it is recorded; if so, ``end`` must follow."""
         if self._running:
             return False
         try:
+            self.service.look_again()
             self._running = self._start_if_asked(runner, batch, further)
         except Exception as error:
             self.service.note("starting", error)
@@ -77,12 +88,13 @@ class Watch:
 
     def _start_if_asked(self, runner: Any, batch: object, further: Sequence[object]) -> bool:
         mode, tokens = mode_of(batch, further), token_count(batch)
-        reason = self._selection.reason_to_skip(mode, tokens)
+        selection = self._selection
+        reason = selection.reason_to_skip(mode, tokens)
         if reason is not None:
             self.tally.skipped[reason] += 1
             self._say_if_it_takes_long()
             return False
-        limit = self._selection.max_forwards
+        limit = selection.max_forwards
         self.tally.counted += 1
         if (limit is not None and self.tally.recorded >= limit) or not self.service.selects_this_step(self._identity):
             self.service.step()
@@ -95,7 +107,7 @@ class Watch:
             tokens=tokens,
             state=partial(state_of, runner),
             inputs=copy_inputs(batch),
-            record_inputs=self._settings.rollout.inputs,
+            record_inputs=self.service.config.rollout.inputs,
             engine=self._engine,
             skipped=dict(self.tally.skipped),
             last=limit is not None and self.tally.recorded == limit,
@@ -107,10 +119,11 @@ class Watch:
 
     def _keep_a_rank_of_its_own(self) -> None:
         """On some network file systems two nodes get the same lock; then the later one keeps the rank."""
-        if not self._claim.is_ours():
+        if self._folder != self._folder_asked_for():
+            self._take_a_rank()
+        elif not self._claim.is_ours():
             lost = self._claim.rank
-            self._claim = claim_free_rank(self._folder, self._engine.rank, self._engine.size)
-            self._identity = Identity(self._claim.rank, None, self._engine.places)
+            self._take_a_rank()
             LOGGER.warning(
                 "probe-patch: a process elsewhere took rank %d of %s, whose locks do not reach every node; this one is "
                 "rank %d from now on",
@@ -125,7 +138,8 @@ class Watch:
 
     def say_if_nothing_recorded(self) -> None:
         """Once: why this process, of which a forked child is none, has recorded nothing yet."""
-        if not (self.tally.recorded or self._has_spoken) and self._is_selected() and os.getpid() == self._pid:
+        is_asked_for = self.service.config.is_on and self._is_selected()
+        if not (self.tally.recorded or self._has_spoken) and is_asked_for and os.getpid() == self._pid:
             self._has_spoken = True
             LOGGER.warning(
                 "probe-patch: nothing is recorded yet as rank %s of %s: %s",
@@ -141,5 +155,5 @@ class Watch:
             self._folder,
             self._identity.rank,
         )
-        for sentence in partial_dump_warnings(server_args, self._selection.modes, self._settings.level):
+        for sentence in partial_dump_warnings(server_args, self._selection.modes, self.service.config.level):
             LOGGER.warning("probe-patch: %s", sentence)

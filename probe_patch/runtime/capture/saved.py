@@ -1,0 +1,114 @@
+"""Values that the run hands over by name, at level debug, and what flows back to them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from probe_patch.runtime.capture.records import DEEPEST, listed_parts, named_parts
+from probe_patch.runtime.capture.session import Session
+from probe_patch.runtime.stats.apart import apart_from_the_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch.utils.hooks import RemovableHandle
+
+    from probe_patch.runtime.store import Store
+
+
+class SavedValues:
+    """What is saved into one store, until ``detach``."""
+
+    def __init__(self, store: Store) -> None:
+        self._session = Session(store)
+        self._counts: Counter[str] = Counter()
+        self._handles: list[RemovableHandle] = []
+
+    def save(self, value: object, name: str, with_gradient: bool) -> None:
+        """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors.
+
+        Raises whatever the value does; the caller keeps it.
+        """
+        if not self._session.enter():
+            return
+        try:
+            store = self._session.store
+            number = self._counts[name]
+            self._counts[name] += 1
+            entry = f"{name}.{number}.debug"
+            with apart_from_the_run():
+                store.saved[entry] = store.recorder.saved(entry, value)
+            if with_gradient:
+                self._await_gradients(f"{name}_grad.{number}.debug", value)
+        finally:
+            self._session.leave()
+
+    def detach(self) -> None:
+        """Take the hooks off."""
+        self._session.close()
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            handle.remove()
+
+    def _await_gradients(self, entry: str, value: object) -> None:
+        for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
+            if place.tensor.requires_grad:
+                hook = _Arrival(self._session, entry, place.at)
+                self._handles.append(place.tensor.register_hook(hook))  # type: ignore[no-untyped-call]
+
+
+class _Place(NamedTuple):
+    """Where a gradient's record goes: into ``container``, under ``key``; ``path`` leads there from the entry."""
+
+    container: Any
+    key: Any
+    path: str
+
+
+class _Awaited(NamedTuple):
+    tensor: Tensor
+    at: _Place
+
+
+def _places(value: object, at: _Place, around: frozenset[int]) -> Iterator[_Awaited]:
+    """Put null at the place of everything that holds no others, in the nesting of the value; give the tensors'."""
+    named = named_parts(value)
+    listed = None if named is not None else listed_parts(value)
+    if isinstance(value, Tensor) or (named is None and listed is None) or id(value) in around or len(around) > DEEPEST:
+        at.container[at.key] = None
+        if isinstance(value, Tensor):
+            yield _Awaited(value, at)
+        return
+    parts = [(str(name), part) for name, part in named] if named is not None else list(enumerate(listed or ()))
+    inside: Any = {} if named is not None else [None] * len(parts)
+    at.container[at.key] = inside
+    for key, part in parts:
+        yield from _places(part, _Place(inside, key, f"{at.path}.{key}" if at.path else str(key)), around | {id(value)})
+
+
+class _Arrival:
+    """The hook of one tensor: records its first gradient, and lets it pass as it is."""
+
+    __torch_unserializable__ = True  # who saves the tensor is not warned of our hook
+
+    def __init__(self, session: Session, entry: str, at: _Place) -> None:
+        self._session = session
+        self._entry = entry
+        self._at = at
+        self._has_fired = False
+
+    def __call__(self, gradient: Tensor) -> None:
+        if self._has_fired or not self._session.enter():
+            return
+        self._has_fired = True
+        try:
+            store = self._session.store
+            with apart_from_the_run():
+                self._at.container[self._at.key] = store.recorder.saved(self._entry, gradient, self._at.path)
+        except Exception as error:
+            self._session.store.problems.note("recording a gradient", error)
+        finally:
+            self._session.leave()
