@@ -25,6 +25,9 @@ META_FILE: Final = "meta.json"
 INPUTS_FILE: Final = "inputs.pt"
 TENSOR_FOLDER: Final = "dump_tensor_data"
 
+LAST_MICRO_BATCH: Final = "megatron_micro_step_number"
+"""construct.json's key for the last micro-batch; where it is there, values are pairs of a parent and a micro-batch."""
+
 PdRole: TypeAlias = Literal["null", "prefill", "decode"]
 """What SGLang's ``disaggregation_mode`` says: whether a server does only the prefill or the decode of each request."""
 

@@ -1,7 +1,7 @@
 """The sections of msProbe's config.json (mindstudio-probe 26.2.0), one per task, by name and type."""
 
 import re
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -44,9 +44,12 @@ def _modes_that_go_together(modes: list[DataMode]) -> list[DataMode]:
     return modes
 
 
-def _numbers(value: object) -> object:
-    if isinstance(value, list) and not value:
-        raise PydanticCustomError("numbers", "is an empty list; name at least one number")
+def _mode_or_numbers(value: object) -> object:
+    # A union's own errors would speak of both of its sides.
+    is_list = isinstance(value, list) and value and all(number in get_args(Number) for number in value)
+    if not (is_list or value in get_args(SummaryMode)):
+        modes, numbers = (", ".join(f'"{name}"' for name in get_args(names)) for names in (SummaryMode, Number))
+        raise PydanticCustomError("summary_mode", f"must be one of {modes}, or a list of {numbers}")
     return value
 
 
@@ -102,7 +105,7 @@ class StatisticsSection(ValuesSection):
     """
 
     tensor_list: Parts = []
-    summary_mode: SummaryMode | Annotated[list[Number], BeforeValidator(_numbers)] = "statistics"
+    summary_mode: Annotated[SummaryMode | list[Number], BeforeValidator(_mode_or_numbers)] = "statistics"
     device: str | None = None
 
 

@@ -32,10 +32,8 @@ def _unsupported(config: Config) -> Iterator[str]:
         yield f'level "debug" goes with the tasks "statistics" and "tensor", not with "{config.task}"'
     if config.load is not None and config.load.path:
         yield _refusal("load.path", config.load.path, "no load section: probe-patch never changes what is computed")
-    if config.seed is not None:
-        yield _refusal("seed", config.seed, "no seed, and call seed_all(seed) in your program")
     if config.is_deterministic:
-        yield _refusal("is_deterministic", True, "it not, and call seed_all(mode=True) in your program")
+        yield _refusal("is_deterministic", True, '"is_deterministic": false, and call seed_all(mode=True) yourself')
     if config.enable_dataloader:
         yield _refusal("enable_dataloader", True, '"enable_dataloader": false, and call start() and stop() yourself')
     yield from _unsupported_in_tensor(config)
@@ -48,8 +46,6 @@ def _unsupported_in_tensor(config: Config) -> Iterator[str]:
     section = config.tensor
     if section.bench_path:
         yield _refusal("tensor.bench_path", section.bench_path, "no bench_path, and compare the two dumps")
-    if section.diff_nums is not None:
-        yield _refusal("tensor.diff_nums", section.diff_nums, "no diff_nums, and compare the two dumps")
     if section.file_format is not None:
         yield _refusal("tensor.file_format", section.file_format, "no file_format; tensors are .pt files")
 

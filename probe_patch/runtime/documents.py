@@ -1,9 +1,11 @@
 """The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0)."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
+from probe_patch.dump_format import LAST_MICRO_BATCH
 from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
 from probe_patch.runtime.json_text import JsonText, bare_tokens
 from probe_patch.runtime.stats.table import Readings
@@ -35,9 +37,19 @@ def stack_document(groups: Iterable[tuple[list[str], tuple[str, ...]]]) -> Itera
     yield "\n"
 
 
-def construct_document(parents: Mapping[str, str | None]) -> Iterator[str]:
-    """construct.json: each entry's parent, or null."""
-    yield from _object(f"{json.dumps(entry)}: {json.dumps(parent)}" for entry, parent in parents.items())
+def construct_document(
+    parents: Mapping[str, str | None], micro_batches: int, micro_batch: Callable[[str], int]
+) -> Iterator[str]:
+    """construct.json: each entry's parent, or null.
+
+    Of several micro-batches, the entry's own, counted from 0, stands beside the parent. msProbe's key is named as if it
+    held their number; it holds the last one, and its reader adds 1.
+    """
+    if micro_batches <= 1 or not parents:
+        yield from _object(f"{json.dumps(entry)}: {json.dumps(parent)}" for entry, parent in parents.items())
+    else:
+        pairs = (f"{json.dumps(entry)}: {json.dumps([up, micro_batch(entry)])}" for entry, up in parents.items())
+        yield from _object(chain([f'"{LAST_MICRO_BATCH}": {micro_batches - 1}'], pairs))
     yield "\n"
 
 

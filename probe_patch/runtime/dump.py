@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from probe_patch.dump_format import CONSTRUCT_FILE, DEBUG_FILE, DUMP_FILE, META_FILE, STACK_FILE, TENSOR_FOLDER
 from probe_patch.runtime.claims import Claim
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
+from probe_patch.runtime.empty import why_empty
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.folders import open_step
 from probe_patch.runtime.json_text import json_text
@@ -67,8 +68,8 @@ class Dump:
             store.flush()
         except Exception as error:
             store.problems.note("encoding the dump", error)
-        if store.entries == store.recomputed == 0 and ended_by is None:
-            store.problems.note("recording", self._occasion.nothing_ran)
+        if ended_by is None and (reason := why_empty(store, self._occasion)) is not None:
+            store.problems.note("recording", reason)
         settings = self._settings
         by_name = settings.level == "debug"
         data_folder = self.folder / TENSOR_FOLDER if settings.asked.saved else None
@@ -78,13 +79,18 @@ class Dump:
         )
         if settings.extra_info and not by_name:
             self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
-            self._write(CONSTRUCT_FILE, lambda: construct_document(store.parents() if settings.wanted.modules else {}))
+            self._write(CONSTRUCT_FILE, self._construct)
         for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
         written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written
         if written:
             LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
         return written
+
+    def _construct(self) -> Iterable[str]:
+        store = self.store
+        parents = store.parents() if self._settings.wanted.modules else {}
+        return construct_document(parents, store.micro_batches, store.micro_batch)
 
     def _described(self, describe: Callable[[], Mapping[str, Part]]) -> Mapping[str, Part]:
         try:
@@ -103,6 +109,7 @@ class Dump:
             entries=self.store.entries,
             tensors=self.store.recorder.tensors,
             recomputed=self.store.recomputed,
+            micro_batches=self.store.micro_batches if self._settings.wanted.modules else None,
             started=self._started,
             ended=datetime.now(timezone.utc),
             ended_by=None if ended_by is None else type(ended_by).__name__,

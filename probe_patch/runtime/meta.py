@@ -31,6 +31,7 @@ class Meta:
     Attributes:
         about: what the occasion adds.
         recomputed: how many module forwards inside backward passes were left out.
+        micro_batches: how many outermost passes through the model there were; None where modules are not recorded.
         ended_by: the type of the exception that ended the recording, or None.
     """
 
@@ -41,6 +42,7 @@ class Meta:
     entries: int
     tensors: int
     recomputed: int
+    micro_batches: int | None
     started: datetime
     ended: datetime
     ended_by: str | None
@@ -67,6 +69,7 @@ class Meta:
                     "entries": self.entries,
                     "tensors": self.tensors,
                     "recomputed": self.recomputed,
+                    "micro_batches": self.micro_batches,
                     "started": self.started.isoformat(),
                     "ended": self.ended.isoformat(),
                     "ended_by_exception": self.ended_by,

@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.capture.contents import Statistics
-from probe_patch.runtime.capture.nesting import Call
+from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
@@ -40,6 +40,7 @@ class Store:
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
+        latest: the last outermost pass through a root that began.
         saved: records of what was saved by name, by entry, and of their gradients, as far as these have arrived.
     """
 
@@ -58,6 +59,7 @@ class Store:
         self.selection = selection
         self.lock = threading.RLock()
         self.recomputed = 0
+        self.latest = BEFORE_ANY_PASS
         self.saved: dict[str, Record] = {}
         self.stacks = CallStacks()
         self._parents: dict[str, str | None] = {}
@@ -69,6 +71,8 @@ class Store:
         self._nan_check = nan_check
         self._admitted: set[str] = set()
         self._calls: dict[CallName, int] = {}
+        self._passes: dict[ModuleName, int] = {}
+        self._during: dict[str, ForwardPass] = {}
         self._taken: set[str] = set()
         self._open: dict[str, Call] = {}
         self._backwards: dict[str, Backward] = {}
@@ -81,13 +85,33 @@ class Store:
         """How many entries were flushed."""
         return self._flushed
 
-    def open_call(self, name: "CallName", parent: Call | None, handled: BaseException | None) -> Call:
+    @property
+    def saw_a_call(self) -> bool:
+        """Whether anything ran, be it recorded or not."""
+        return bool(self._calls)
+
+    @property
+    def micro_batches(self) -> int:
+        """Outermost passes through the root; of several roots, through the one that has most."""
+        return max(self._passes.values(), default=0)
+
+    def begin_pass(self, root: "ModuleName", has_gradients: bool) -> ForwardPass:
+        """An outermost pass through this root begins. The caller holds ``lock``."""
+        number = self._passes.get(root, 0)
+        self._passes[root] = number + 1
+        self.latest = ForwardPass(number, has_gradients)
+        return self.latest
+
+    def open_call(
+        self, name: "CallName", parent: Call | None, during: ForwardPass, handled: BaseException | None
+    ) -> Call:
         """Begin the next forward: its number, its parent, its call stack. The caller holds ``lock``."""
         number = self._calls.get(name, 0)
         self._calls[name] = number + 1
-        call = Call(name, number, parent, handled)
+        call = Call(name, number, parent, during, handled)
         call.is_taken = self.selection.begin(call) and self.wanted.forward and self.admits(call.entry)
         self._parents[call.entry] = None if parent is None else parent.entry
+        self._during[call.entry] = during
         if call.is_taken:
             self._open[call.entry] = call
             self._taken.add(call.entry)
@@ -119,6 +143,7 @@ class Store:
             self._backwards[call.backward] = backward
             self._taken.add(call.backward)
             self._parents[call.backward] = None
+            self._during[call.backward] = call.during
 
     def parameters_gradient(self, module: "ModuleName", parameter: str) -> str:
         """The entry of this backward pass through a parameter. The caller holds ``lock``."""
@@ -129,6 +154,10 @@ class Store:
     def add_parameter_gradient(self, entry: str, parameter: str, gradient: "Record") -> None:
         """One parameter's gradient of one backward pass. The caller holds ``lock``."""
         self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
+
+    def micro_batch(self, entry: str) -> int:
+        """Of one of the entries in ``parents``, counted from 0; a backward has its forward's."""
+        return self._during[entry].micro_batch
 
     def parents(self) -> dict[str, str | None]:
         """The parents of what is recorded, and of what is around that."""

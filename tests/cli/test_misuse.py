@@ -94,7 +94,7 @@ OPTIONS = [
     pytest.param(("--config", "."), ". cannot be read: Is a directory", id="config is a folder"),
     pytest.param(("--config", "text.json"), "text.json:1:1: not JSON", id="config is no JSON"),
     pytest.param(
-        ("--config", "tensor.json"), 'tensor.json: task is "tensor", which probe-patch', id="unsupported task"
+        ("--config", "accuracy.json"), 'accuracy.json: task is "acc_check", which probe-patch', id="unsupported task"
     ),
     pytest.param(
         ("--python", "python3"), "--python finds slime and SGLang where no TREE is named", id="tree and python"
@@ -107,7 +107,7 @@ def test_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[
     monkeypatch.chdir(tmp_path)
     checkout(tmp_path)
     (tmp_path / "text.json").write_text("DUMP_ON=1")
-    (tmp_path / "tensor.json").write_text('{"dump_path": "/d", "level": "L0", "task": "tensor"}')
+    (tmp_path / "accuracy.json").write_text('{"dump_path": "/d", "level": "L0", "task": "acc_check"}')
     before = contents(tmp_path)
     outcome = run("apply", ".", *options)
     assert reason in the_sentence(outcome)

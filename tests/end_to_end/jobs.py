@@ -80,11 +80,14 @@ def patched_tree(era: str, destination: Path, request: Request | None = None) ->
     return tree
 
 
-def dump_into(dump_path: Path, steps: Sequence[int] = ()) -> Path:
+def dump_into(
+    dump_path: Path, steps: Sequence[int] = (), level: str = "L0", data_mode: Sequence[str] = ("forward",)
+) -> Path:
     """A config.json beside ``dump_path`` that dumps these steps, or all of them."""
     dump_path.parent.mkdir(parents=True, exist_ok=True)
     config = dump_path.with_suffix(".json")
-    config.write_text(json.dumps({"level": "L0", "dump_path": str(dump_path), "step": list(steps)}))
+    document = {"level": level, "dump_path": str(dump_path), "step": list(steps)}
+    config.write_text(json.dumps(document | {"statistics": {"data_mode": list(data_mode)}}))
     return config
 
 

@@ -59,6 +59,8 @@ DUMPED: dict[str, tuple[tuple[Phase, ...] | None, ...]] = {
     "offload": (ALL, None, None, None, ALL, None, None, ALL),
 }
 
+EVERYTHING = ("E3", "E15", "miles")
+
 OF_EACH_LAYER = (
     "TransformerLayer",
     "input_layernorm.SequenceParallelRMSNorm",
@@ -134,6 +136,11 @@ def _jobs(era: str, scratch: Path) -> Iterator[tuple[str, Job]]:
         turns = [{"use_rollout_logprobs": True}, {}, {"use_rollout_logprobs": True}]
         env = {"DUMP_ON": "1", "PROBE_PATCH_CONFIG": str(config)}
         yield f"{era}: old by turns", Job(patched, [], env, turns)
+
+    if era in EVERYTHING:
+        config = dump_into(_dump(scratch, era, "everything"), level="mix", data_mode=["all"])
+        env = {"DUMP_ON": "1", "PROBE_PATCH_CONFIG": str(config)}
+        yield f"{era}: everything", Job(patched, CONFIGURATIONS["default"], env)
 
 
 def _dump(scratch: Path, era: str, configuration: str) -> Path:
@@ -247,6 +254,34 @@ def test_an_optimizer_step_inside_the_rollout_shows_in_the_actors_dump_only(
         assert by_call[0] == by_call[1]
         assert by_call[2] == by_call[3]
         assert (by_call[1] != by_call[2]) == (phase == "actor")
+
+
+@pytest.mark.parametrize("era", EVERYTHING)
+def test_functions_and_gradients_are_recorded_and_change_no_bit(outcomes: Outcomes, scratch: Path, era: str) -> None:
+    on = outcomes[f"{era}: everything"].result
+    assert on.numbers() == outcomes[f"{era}: default: unpatched"].result.numbers()
+    for phase in ALL:
+        dump = read_phase(_dump(scratch, era, "everything"), phase, 1)
+        kinds = Counter(entry.partition(".")[0] for entry in dump.data)
+        assert kinds["Module"] and kinds["Functional"] and kinds["Tensor"] and kinds["Torch"]
+        flows_back = [entry for entry in dump.data if ".backward" in entry or ".parameters_grad." in entry]
+        assert bool(flows_back) == (phase == "actor")
+        assert dump.meta["problems"] == []
+
+
+@pytest.mark.parametrize("era", EVERYTHING)
+def test_each_micro_batch_brings_each_parameter_a_gradient(outcomes: Outcomes, scratch: Path, era: str) -> None:
+    data = read_phase(_dump(scratch, era, "everything"), "actor", 0).data
+    named = {(entry, name) for entry, record in data.items() if ".parameters_grad." in entry for name in record}
+    owned = {
+        (f"{entry.rpartition('.forward.')[0]}.parameters_grad.{number}", name)
+        for entry, record in data.items()
+        if entry.startswith("Module.") and entry.endswith(".forward.0")
+        for name in record["parameters"]
+        for number in range(MICRO_BATCHES)
+    }
+    assert len(owned) == 19 * MICRO_BATCHES
+    assert named == owned
 
 
 @pytest.mark.parametrize("era", ["E3", "miles"])

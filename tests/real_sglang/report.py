@@ -21,6 +21,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "reloaded": {"step": []},
     "two_runners": {"step": []},
     "generators": {"step": []},
+    "functions": {"step": [], "level": "mix", "rollout": {"modes": ["all"]}},
     "draft": {"step": []},
     "draft_asked": {"step": [], "rollout": {"draft": True}},
 }

@@ -69,7 +69,7 @@ def test_no_token_and_no_logit_differs_by_a_bit(runs: Runs) -> None:
     assert len(set(expected[1])) == len(expected[1]) == 4, "the forwards are told apart by their logits"
     for driven in (runs.off, runs.on):
         assert output(only(driven, "default")) == expected
-    for scenario in ("measured", "decode", "all", "capped"):
+    for scenario in ("measured", "decode", "all", "capped", "functions"):
         assert output(only(runs.on, scenario)) == expected
 
 
@@ -137,6 +137,19 @@ def test_the_forwards_asked_for_are_the_steps(runs: Runs, scenario: str, modes: 
     forwards = only(runs.untouched, "measured").measured
     for step, measured in enumerate(forwards[4 - len(modes) :] if scenario == "decode" else forwards[: len(modes)]):
         assert_agrees(read(dump, step), measured)
+
+
+def test_at_level_mix_functions_are_recorded_inside_the_modules_that_call_them(runs: Runs) -> None:
+    dump = runs.on.dump("functions")
+    assert len(steps(dump)) == 4
+    forwards = only(runs.untouched, "measured").measured
+    for step, measured in enumerate(forwards):
+        recorded = read(dump, step)
+        assert recorded.meta["problems"] == []
+        assert {call.name for call in measured} <= recorded.data.keys()
+        linear = [entry for entry in recorded.data if entry.startswith("Functional.linear.")]
+        inside = [recorded.construct[entry] for entry in linear]
+        assert "Module.model.layers.0.self_attn.qkv_proj.QKVParallelLinear.forward.0" in inside
 
 
 def test_the_last_of_max_forwards_says_so(runs: Runs) -> None:
@@ -213,6 +226,6 @@ def test_a_draft_is_left_out_unless_asked_for(runs: Runs) -> None:
 
 def test_nothing_went_wrong_on_the_side(runs: Runs) -> None:
     metas = [read_dump(path.parent).meta for path in runs.on.folder.rglob("meta.json")]
-    assert len(metas) == 26
+    assert len(metas) == 30
     assert {tuple(meta["problems"]) for meta in metas} == {()}
     assert "/probe_patch/" not in runs.on.log, "no frame of ours is in a traceback"

@@ -43,7 +43,7 @@ def served(
     if setup.through == "patch":
         probe_patch("apply", tree)
     config = folder / "config.json"
-    config.write_text(json.dumps({"dump_path": str(folder / "dump"), "step": []}), encoding="utf-8")
+    config.write_text(json.dumps({"level": "L0", "dump_path": str(folder / "dump"), "step": []}), encoding="utf-8")
     advised = json.loads(probe_patch("launch-args", tree, "--config", config, "--format", "json").stdout)
     dump_on = {"DUMP_ON": "1", "PROBE_PATCH_ROLLOUT_CONFIG": str(config), **advised["environment"]}
     variables = environment(tree, dump_on)

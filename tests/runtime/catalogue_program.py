@@ -72,7 +72,7 @@ class TakesAll(nn.Module):
             F.dropout(values["float32"], 0.5, training=False),
             F.pad(values["float32"], (1, 2), value=3.0),
             F.max_pool1d(values["float32"][None], 2, stride=2),
-            values["float32"].split(2),
+            values["float32"].split(2),  # type: ignore[no-untyped-call]
             values["float32"].norm(p=1),
         )
 

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from probe_patch.dump_format import LAST_MICRO_BATCH
+
 
 @dataclass(frozen=True)
 class DumpOnDisk:
-    """The parsed files of one rank of one step."""
+    """The parsed files of one rank of one step.
+
+    Attributes:
+        construct: the parents, whether or not the file holds micro-batches beside them.
+        micro_batches: the micro-batch of each entry of construct.json.
+    """
 
     dump: dict[str, Any]
     stack: dict[str, Any]
     construct: dict[str, Any]
     meta: dict[str, Any]
+    micro_batches: dict[str, int]
 
     @property
     def data(self) -> dict[str, Any]:
@@ -23,7 +31,11 @@ class DumpOnDisk:
 
 def read_dump(folder: Path) -> DumpOnDisk:
     names = ("dump.json", "stack.json", "construct.json", "meta.json")
-    return DumpOnDisk(*(json.loads((folder / name).read_text(encoding="utf-8")) for name in names))
+    dump, stack, construct, meta = (json.loads((folder / name).read_text(encoding="utf-8")) for name in names)
+    if construct.pop(LAST_MICRO_BATCH, None) is None:
+        return DumpOnDisk(dump, stack, construct, meta, dict.fromkeys(construct, 0))
+    parents, micro_batches = ({entry: pair[part] for entry, pair in construct.items()} for part in (0, 1))
+    return DumpOnDisk(dump, stack, parents, meta, micro_batches)
 
 
 def only_rank(step_folder: Path) -> Path:

@@ -114,7 +114,7 @@ def test_a_second_start_changes_nothing(tmp_path: Path, model: nn.Module) -> Non
     assert not (tmp_path / "dump/step0/rank0/dump.json").exists()
     model()
     debugger.stop()
-    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 2
+    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 2 * 2
 
 
 def test_two_starts_in_one_step_go_on_counting(tmp_path: Path, model: nn.Module) -> None:
@@ -122,9 +122,10 @@ def test_two_starts_in_one_step_go_on_counting(tmp_path: Path, model: nn.Module)
     run_once(debugger, model)
     run_once(debugger, model)
     dump = read_dump(tmp_path / "dump/step0/rank0")
-    entries = ["Module.inner.Echo.forward.0", "Module.inner.Echo.forward.1"]
-    assert list(dump.data) == list(dump.construct) == entries
-    assert dump.meta["entries"] == 2
+    echo, root = "Module.inner.Echo.forward", "Module.Around.forward"
+    assert list(dump.data) == [f"{echo}.0", f"{root}.0", f"{echo}.1", f"{root}.1"]
+    assert dump.construct == {f"{root}.{k}": None for k in (0, 1)} | {f"{echo}.{k}": f"{root}.{k}" for k in (0, 1)}
+    assert dump.meta["entries"] == 2 * 2
 
 
 @pytest.mark.parametrize("where", ["config", "service"])
@@ -135,8 +136,11 @@ def test_another_dump_path_is_another_dump_that_counts_from_0(tmp_path: Path, mo
         settings.dump_path = str(tmp_path / name)
         for _ in range(times):
             run_once(debugger, model)
-    assert len(read_dump(tmp_path / "ref/step0/rank0").data) == 3
-    assert list(read_dump(tmp_path / "old/step0/rank0").data) == ["Module.inner.Echo.forward.0"]
+    assert len(read_dump(tmp_path / "ref/step0/rank0").data) == 2 * 3
+    assert list(read_dump(tmp_path / "old/step0/rank0").data) == [
+        "Module.inner.Echo.forward.0",
+        "Module.Around.forward.0",
+    ]
 
 
 def test_a_dump_path_assigned_while_recording_counts_from_the_next_start(tmp_path: Path, model: nn.Module) -> None:
@@ -145,7 +149,7 @@ def test_a_dump_path_assigned_while_recording_counts_from_the_next_start(tmp_pat
     debugger.config.dump_path = tmp_path / "later"
     model()
     debugger.stop()
-    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 1
+    assert len(read_dump(tmp_path / "dump/step0/rank0").data) == 2
     assert not (tmp_path / "later").exists()
 
 
@@ -154,7 +158,8 @@ def test_counters_begin_again_with_each_step(tmp_path: Path, model: nn.Module) -
     for _ in range(2):
         run_once(debugger, model)
         debugger.step()
-    assert list(read_dump(tmp_path / "dump/step1/rank0").data) == ["Module.inner.Echo.forward.0"]
+    found = list(read_dump(tmp_path / "dump/step1/rank0").data)
+    assert found == ["Module.inner.Echo.forward.0", "Module.Around.forward.0"]
 
 
 def test_without_extra_info_only_the_dump_and_its_meta_are_written(tmp_path: Path, model: nn.Module) -> None:

@@ -30,9 +30,9 @@ def problems_of(dump: DumpOnDisk) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("owner", "method", "kind", "count"),
     [
-        (StatisticsTable, "add", "measuring a tensor", 14),
+        (StatisticsTable, "add", "measuring a tensor", 16),
         (StatisticsTable, "read", "reading the statistics", 1),
-        (CallStacks, "add", "recording a module's inputs", 4),
+        (CallStacks, "add", "recording a module's inputs", 5),
         (nn.Module, "register_forward_hook", "hooking a module", 5),
     ],
 )
@@ -73,7 +73,7 @@ def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
     assert dump.data["Module.body.up.Linear.forward.0"] == empty
     assert [entry for entry, found in dump.data.items() if found == empty] == ["Module.body.up.Linear.forward.0"]
     assert problems_of(dump) == {"encoding an entry": 1}
-    assert dump.meta["entries"] == len(dump.construct) == 4
+    assert dump.meta["entries"] == len(dump.construct) == 5
 
 
 def test_a_full_disk_for_one_file_leaves_the_others(
@@ -113,7 +113,7 @@ def test_a_hook_that_will_not_go_does_not_keep_the_others(
     debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: str
 ) -> None:
     model = Mlp()
-    on_modules = 2 + 2 * 4 + 3 * 2
+    on_modules = 2 + 2 * 5 + 3 * 2
     debugger.start(model)
     output = model(ones(2, 4).requires_grad_())
     original, calls = RemovableHandle.remove, []
@@ -129,8 +129,8 @@ def test_a_hook_that_will_not_go_does_not_keep_the_others(
     assert not any(module._forward_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())
     assert not output._backward_hooks
-    # Per module, one output and one node that passes the input's share on; Sequential ends at two nodes of two others.
-    assert len(calls) == on_modules + 2 * 4
+    # Per module, one output and one node that passes the input's share on.
+    assert len(calls) == on_modules + 2 * 5
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.recomputed import FUNCTIONS as RECOMPUTED_FUNCTIONS
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
 from tests.runtime.dumps import DumpOnDisk, read_dump
@@ -121,8 +122,9 @@ def test_parameters_gradients_are_their_own_entries(recorded: Recorded) -> None:
 def test_parents_are_the_backwards_of_the_enclosing_modules(recorded: Recorded) -> None:
     dump = recorded(Mlp(), lambda model: model(varied(3, 4)).sum().backward())
     assert dump.construct == {
-        "Module.norm.LayerNorm.backward.0": None,
-        "Module.body.Sequential.backward.0": None,
+        "Module.Mlp.backward.0": None,
+        "Module.norm.LayerNorm.backward.0": "Module.Mlp.backward.0",
+        "Module.body.Sequential.backward.0": "Module.Mlp.backward.0",
         "Module.body.down.Linear.backward.0": "Module.body.Sequential.backward.0",
         "Module.body.up.Linear.backward.0": "Module.body.Sequential.backward.0",
     }
@@ -276,7 +278,10 @@ def test_what_is_handed_on_without_gradients_has_no_backward(recorded: Recorded)
         assert same is x
         x.sum().backward()
 
-    assert list(recorded(Around(nn.Dropout(0.0)), run, "L0", "all").data) == ["Module.inner.Dropout.forward.0"]
+    assert list(recorded(Around(nn.Dropout(0.0)), run, "L0", "all").data) == [
+        "Module.inner.Dropout.forward.0",
+        "Module.Around.forward.0",
+    ]
 
 
 def test_indices_have_no_gradient(recorded: Recorded) -> None:
@@ -298,7 +303,7 @@ def test_micro_batches_are_told_apart(recorded: Recorded) -> None:
     weights = [data[f"Module.inner.Linear.parameters_grad.{number}"]["weight"][0] for number in range(2)]
     assert [of(weight) for weight in weights] == [numbers(batch.sum(0, keepdim=True)) for batch in batches]
     assert [len(data[f"Module.inner.Linear.backward.{number}"]["output"]) for number in range(2)] == [1, 0]
-    assert len(data) == 4
+    assert len(data) == 6
 
 
 def test_firings_go_on_counting_in_a_second_recording_of_the_step(debugger: PrecisionDebugger, tmp_path: Path) -> None:
@@ -311,7 +316,7 @@ def test_firings_go_on_counting_in_a_second_recording_of_the_step(debugger: Prec
     assert [entry for entry in data if "parameters_grad" in entry] == [
         f"Module.inner.Linear.parameters_grad.{number}" for number in range(2)
     ]
-    assert len(data) == read_dump(tmp_path / "dump/step0/rank0").meta["entries"] == 6
+    assert len(data) == read_dump(tmp_path / "dump/step0/rank0").meta["entries"] == 10
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
@@ -324,7 +329,7 @@ def test_forwards_without_gradients_have_no_backward(
             model(ones(2, 4))
 
     dump = recorded(Mlp(), run, level, "all")
-    assert len(dump.data) == {"L0": 4, "L1": 3, "mix": 7}[level]
+    assert len(dump.data) == {"L0": 5, "L1": 3, "mix": 8}[level]
     assert [entry for entry in (*dump.data, *dump.construct) if "backward" in entry or "_grad" in entry] == []
 
 
@@ -373,19 +378,23 @@ def test_recomputation_keeps_gradients_and_numbers(configured: Configured, tmp_p
         dumps.append(read_dump(tmp_path / f"dump/step{len(dumps)}/rank0"))
         debugger.step()
     plain, kept, reentrant = dumps
-    assert [dump.meta["problems"] for dump in dumps] == [[]] * 3
+    assert [dump.meta["problems"] for dump in (plain, kept)] == [[], []]
+    assert [one["message"] for one in reentrant.meta["problems"]] == ([RECOMPUTED_FUNCTIONS] if level == "mix" else [])
     forwards = [[entry for entry in dump.data if "forward" in entry] for dump in dumps]
     assert forwards[0] == forwards[1] == forwards[2]
     assert kept.data == plain.data
     assert kept.construct == plain.construct
-    # Its forward runs without gradients: what is inside has no backward, and what is recorded is right.
-    gone = {entry for entry in plain.data if entry not in reentrant.data}
-    assert {f"Module.body.{name}.backward.{k}" for name in ("Sequential", "0.Linear", "1.Tanh") for k in (0, 1)} <= gone
-    assert all("backward" in entry for entry in gone)
-    grads = [entry for entry in plain.data if "backward" in entry or "_grad" in entry]
-    assert {entry: reentrant.data[entry] for entry in grads if entry not in gone} == {
-        entry: plain.data[entry] for entry in grads if entry not in gone
+    # Its forward runs without gradients, and what flows back through the repeated one is the gradient of the call.
+    flowed = {entry for entry in plain.data if "backward" in entry or "_grad" in entry}
+    inside = {f"Functional.linear.{number}.backward" for number in (0, 1, 3, 4)}
+    inside |= {f"Torch.tanh.{number}.backward" for number in (0, 1)}
+    assert flowed - reentrant.data.keys() == flowed & inside
+    assert bool(flowed & inside) == (level == "mix")
+    assert {entry: reentrant.data[entry] for entry in flowed - inside} == {
+        entry: plain.data[entry] for entry in flowed - inside
     }
+    assert reentrant.construct == {entry: up for entry, up in plain.construct.items() if entry not in inside}
+    assert reentrant.micro_batches.items() <= plain.micro_batches.items()
 
 
 def test_a_backward_on_another_thread_is_recorded(recorded: Recorded) -> None:
@@ -399,7 +408,7 @@ def test_a_backward_on_another_thread_is_recorded(recorded: Recorded) -> None:
     there = recorded(model, elsewhere).data
     loss = model(x).square().sum()
     assert of(there["Module.body.up.Linear.backward.0"]["output"][0]) == numbers(grad(loss, x)[0])
-    assert len(there) == 4 + 3
+    assert len(there) == 5 + 3
 
 
 class FailingBackward(torch.autograd.Function):
@@ -458,7 +467,7 @@ def test_of_a_graph_that_is_run_through_twice_the_first_pass_is_recorded(recorde
     entry = dump.data["Module.inner.Twofold.backward.0"]
     assert of(entry["input"][0]) == numbers(3 * ones(3))
     assert [of(part) for part in entry["output"]] == [numbers(3 * x.cos())]
-    assert list(dump.data) == ["Module.inner.Twofold.backward.0"]
+    assert list(dump.data) == ["Module.inner.Twofold.backward.0", "Module.Around.backward.0"]
 
 
 def test_a_pass_that_failed_does_not_add_to_the_next_one(recorded: Recorded) -> None:
@@ -498,7 +507,7 @@ def test_gradients_of_functions_are_inside_their_module(recorded: Recorded) -> N
     dump = recorded(model, lambda model: torch.autograd.backward(functional.gelu(model(x)).sum()), "mix")
     linear, gelu = dump.data["Functional.linear.0.backward"], dump.data["Functional.gelu.0.backward"]
     assert dump.construct["Functional.linear.0.backward"] == "Module.inner.Linear.backward.0"
-    assert dump.construct["Functional.gelu.0.backward"] is None
+    assert dump.construct["Functional.gelu.0.backward"] is dump.construct["Module.Around.backward.0"] is None
     module = dump.data["Module.inner.Linear.backward.0"]
     assert linear["input"] == module["input"] == gelu["output"]
     y = model(x)
@@ -517,14 +526,14 @@ def test_a_statistic_that_fails_in_a_backward_is_a_problem_and_not_an_exception(
     model, x = Mlp(), varied(2, 4)
     debugger.start(model)
     loss = model(x).sum()
-    monkeypatch.setattr("probe_patch.runtime.capture.records.Recorder.gradient", broken)
+    monkeypatch.setattr("probe_patch.runtime.capture.records.Recorder._guarded", broken)
     loss.backward()
     debugger.stop()
     assert x.grad is not None
     problems = {
         problem["kind"]: problem["count"] for problem in read_dump(tmp_path / "dump/step0/rank0").meta["problems"]
     }
-    assert problems == {"recording a gradient": 8, "recording a parameter's gradient": 6}
+    assert problems == {"recording a gradient": 10, "recording a parameter's gradient": 6}
 
 
 def test_hooks_that_are_called_after_the_stop_record_nothing(debugger: PrecisionDebugger, tmp_path: Path) -> None:
@@ -539,8 +548,8 @@ def test_hooks_that_are_called_after_the_stop_record_nothing(debugger: Precision
         hook(ones(2, 4))
     output.sum().backward()
     dump.store.flush()
-    assert len(hooks) == 6 + 1
-    assert dump.store.entries == 4
+    assert len(hooks) == 6 + 2
+    assert dump.store.entries == 5
 
 
 def test_no_activation_outlives_its_use_though_it_was_never_run_through(debugger: PrecisionDebugger) -> None:

@@ -31,8 +31,9 @@ def test_who_and_when(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         "step": 0,
         "rollout_id": None,
         "records": ["forward", "backward"],
-        "entries": 4,
-        "tensors": 14,
+        "entries": 5,
+        "tensors": 16,
+        "micro_batches": 1,
         "ended_by_exception": None,
         "problems": [],
     }

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import json
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -13,26 +14,48 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime.debugger import PrecisionDebugger
+from probe_patch.runtime.empty import NOTHING_CHOSEN, NOTHING_FLOWED_BACK
 from tests.runtime.conftest import Configured, Record
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Echo, Fails, InPlace, Mlp, Recovers, Shared, ones
 
 
-def test_every_submodule_has_an_entry_when_it_ends_and_a_parent(record: Record) -> None:
+def test_every_module_has_an_entry_when_it_ends_and_a_parent(record: Record) -> None:
     dump = record(Mlp(), ones(2, 4))
     assert list(dump.data) == [
         "Module.body.up.Linear.forward.0",
         "Module.body.down.Linear.forward.0",
         "Module.body.Sequential.forward.0",
         "Module.norm.LayerNorm.forward.0",
+        "Module.Mlp.forward.0",
     ]
     assert dump.construct == {
-        "Module.body.Sequential.forward.0": None,
+        "Module.Mlp.forward.0": None,
+        "Module.body.Sequential.forward.0": "Module.Mlp.forward.0",
         "Module.body.up.Linear.forward.0": "Module.body.Sequential.forward.0",
         "Module.body.down.Linear.forward.0": "Module.body.Sequential.forward.0",
-        "Module.norm.LayerNorm.forward.0": None,
+        "Module.norm.LayerNorm.forward.0": "Module.Mlp.forward.0",
     }
-    assert next(iter(dump.construct)) == "Module.body.Sequential.forward.0"
+    assert list(dump.construct)[:2] == ["Module.Mlp.forward.0", "Module.body.Sequential.forward.0"]
+
+
+class Scaling(nn.Module):
+    """A root with a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(3 * ones(1))
+
+    def forward(self, x: torch.Tensor, *, shift: float) -> torch.Tensor:
+        return x * self.scale + shift
+
+
+def test_the_root_is_recorded_as_any_module(record: Record) -> None:
+    dump = record(Scaling(), ones(4), shift=1.0)
+    entry = dump.data["Module.Scaling.forward.0"]
+    assert (entry["input_args"][0]["Norm"], entry["input_kwargs"]["shift"]["value"]) == (2.0, 1.0)
+    assert (entry["output"][0]["Max"], entry["parameters"]["scale"]["Max"]) == (4.0, 3.0)
+    assert (list(dump.data), dump.construct) == (["Module.Scaling.forward.0"], {"Module.Scaling.forward.0": None})
 
 
 def test_an_entry_has_inputs_outputs_and_its_own_parameters(record: Record) -> None:
@@ -71,6 +94,7 @@ def test_a_module_under_two_names_counts_under_its_first(record: Record) -> None
         "Module.first.Linear.forward.0",
         "Module.first.Linear.forward.1",
         "Module.tied.Linear.forward.0",
+        "Module.Shared.forward.0",
     ]
     first, tied = data["Module.first.Linear.forward.0"], data["Module.tied.Linear.forward.0"]
     assert first["parameters"]["weight"] == tied["parameters"]["weight"]
@@ -87,8 +111,11 @@ def test_a_list_of_chunks_always_has_their_index(debugger: PrecisionDebugger, tm
         chunk()
     debugger.stop()
     dumps = [read_dump(tmp_path / "dump" / step / "rank0") for step in ("step0", "step1")]
-    assert list(dumps[0].data) == ["Module.0.inner.Echo.forward.0"]
-    assert list(dumps[1].data) == ["Module.0.inner.Echo.forward.0", "Module.1.inner.Echo.forward.0"]
+    names = [[f"Module.{chunk}.inner.Echo.forward.0", f"Module.{chunk}.Around.forward.0"] for chunk in (0, 1)]
+    assert [list(dump.data) for dump in dumps] == [names[0], names[0] + names[1]]
+    assert dumps[1].construct == {
+        entry: parent for inner, root in names for entry, parent in ((root, None), (inner, root))
+    }
 
 
 def test_a_module_in_two_chunks_counts_under_its_first(debugger: PrecisionDebugger, tmp_path: Path) -> None:
@@ -97,14 +124,18 @@ def test_a_module_in_two_chunks_counts_under_its_first(debugger: PrecisionDebugg
     debugger.start(chunks)
     chunks[1]()
     debugger.stop()
-    assert list(read_dump(tmp_path / "dump/step0/rank0").data) == ["Module.0.inner.Echo.forward.0"]
+    assert list(read_dump(tmp_path / "dump/step0/rank0").data) == [
+        "Module.0.inner.Echo.forward.0",
+        "Module.1.Around.forward.0",
+    ]
 
 
 def test_calls_of_one_place_share_a_stack_and_our_frames_are_not_in_it(record: Record) -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     dump = record(model, ones(1, 4))
-    assert list(dump.stack) == ["0"]
-    entries, frames = dump.stack["0"]
+    assert list(dump.stack) == ["0", "1"]
+    assert dump.stack["0"][0] == ["Module.Sequential.forward.0"]
+    entries, frames = dump.stack["1"]
     assert entries == ["Module.0.Linear.forward.0", "Module.1.ReLU.forward.0"]
     assert frames[0].startswith("File ") and "in inner, \n args_kwargs_result = hook(" in frames[0]
     assert any(frame.startswith(f"File {__file__}, line ") and "record(model, ones(1, 4))" in frame for frame in frames)
@@ -124,10 +155,11 @@ def test_an_exception_inside_a_module_does_not_move_later_ones(record: Record) -
     model.risky.error = ValueError("planned")
     dump = record(model, ones(1, 4))
     assert dump.construct == {
-        "Module.inner.Around.forward.0": None,
+        "Module.Recovers.forward.0": None,
+        "Module.inner.Around.forward.0": "Module.Recovers.forward.0",
         "Module.risky.Fails.forward.0": "Module.inner.Around.forward.0",
-        "Module.after.Linear.forward.0": None,
-        "Module.after.Linear.forward.1": None,
+        "Module.after.Linear.forward.0": "Module.Recovers.forward.0",
+        "Module.after.Linear.forward.1": "Module.Recovers.forward.0",
     }
     failed = dump.data["Module.risky.Fails.forward.0"]
     assert failed["input_args"][0]["Norm"] == 2.0
@@ -156,7 +188,7 @@ def test_an_interrupt_caught_inside_a_module_does_not_move_what_follows_it(recor
     fails = Fails()
     fails.error = KeyboardInterrupt()
     dump = record(nn.Sequential(Swallowing(Around(fails)), Echo()), ones(1))
-    assert dump.construct["Module.1.Echo.forward.0"] is None
+    assert dump.construct["Module.1.Echo.forward.0"] == "Module.Sequential.forward.0"
 
 
 @pytest.mark.parametrize("error", [ValueError("planned"), KeyboardInterrupt()])
@@ -174,7 +206,8 @@ def test_a_pass_that_failed_leaves_no_parent_for_the_next(
     model(ones(1))
     debugger.stop()
     dump = read_dump(tmp_path / "dump" / "step0" / "rank0")
-    assert dump.construct["Module.inner.Around.forward.1"] is None
+    assert dump.construct["Module.inner.Around.forward.1"] == "Module.Around.forward.1"
+    assert dump.construct["Module.Around.forward.1"] is None
     assert "input_args" in dump.data["Module.inner.inner.Fails.forward.0"]
 
 
@@ -233,7 +266,7 @@ def test_recomputed_forwards_are_counted_but_are_no_further_calls(
     assert checkpointed.construct == plain.construct
     assert all(entry["output"][0]["Norm"] is not None for entry in checkpointed.data.values())
     assert (plain.meta["recomputed"], checkpointed.meta["recomputed"]) == (0, 3 * 3)
-    assert (len(plain.data), checkpointed.meta["problems"]) == (3 * 4, [])
+    assert (len(plain.data), checkpointed.meta["problems"]) == (3 * 5, [])
 
 
 class Reentrant(nn.Module):
@@ -262,10 +295,114 @@ class Reentrant(nn.Module):
 def test_a_root_called_from_its_own_child_keeps_the_outer_calls(record: Record, error: Exception | None) -> None:
     dump = record(Reentrant(), 2, error)
     outer = [f"Module.calls_back.Around.forward.{number}" for number in range(3)]
-    assert [dump.construct[entry] for entry in outer] == [None, *outer[:2]]
+    roots = [f"Module.Reentrant.forward.{number}" for number in range(3)]
+    assert [dump.construct[entry] for entry in outer] == roots
+    assert [dump.construct[entry] for entry in roots] == [None, *outer[:2]]
+    assert dump.meta["micro_batches"] == 1
     assert ["output" in dump.data[entry] for entry in outer] == [True, True, error is None]
     inner = [parent for entry, parent in dump.construct.items() if entry.startswith("Module.inner.Around")]
     assert inner == (outer[::-1] if error is None else outer[1::-1])
+
+
+class Batches(Around):
+    """Its loss is a module's too, and is reckoned outside of the pass."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(4, 4))
+        self.loss = nn.MSELoss()
+
+
+def micro_batches_of(folder: Path, *without: str) -> dict[str, int]:
+    read = read_dump(folder).micro_batches
+    return {entry: number for entry, number in read.items() if not any(part in entry for part in without)}
+
+
+def test_micro_batches_are_those_of_the_forward_also_where_backwards_come_late(
+    debugger: PrecisionDebugger, tmp_path: Path
+) -> None:
+    model = Batches()
+    debugger.start(model)
+    waiting = []
+    for number in range(3):
+        waiting.append(model.loss(model(ones(2, 4)), ones(2, 4)))
+        if number:  # One forward, one backward, as a pipeline stage does it.
+            waiting.pop(0).backward()
+    waiting.pop().backward()
+    debugger.stop()
+    names = ("Module.Batches", "Module.inner.Linear", "Module.loss.MSELoss")
+    folder = tmp_path / "dump/step0/rank0"
+    assert micro_batches_of(folder) == {
+        f"{name}.{direction}.{number}": number
+        for name in names
+        for direction in ("forward", "backward")
+        for number in range(3)
+    }
+    construct = json.loads((folder / "construct.json").read_text())
+    assert next(iter(construct.items())) == ("megatron_micro_step_number", 2)
+    assert construct["Module.inner.Linear.backward.1"] == ["Module.Batches.backward.1", 1]
+    assert construct["Module.loss.MSELoss.forward.2"] == [None, 2]
+    assert read_dump(folder).meta["micro_batches"] == 3
+
+
+def test_each_chunk_counts_its_own_passes(debugger: PrecisionDebugger, tmp_path: Path) -> None:
+    chunks = [Around(nn.Identity()), Around(nn.Identity())]
+    debugger.start(chunks)
+    chunks[1].inner(ones(1))  # Before any pass.
+    for chunk in (0, 0, 1, 1, 0):
+        chunks[chunk](ones(1))
+    debugger.stop()
+    found = micro_batches_of(tmp_path / "dump/step0/rank0", "Around")
+    assert found == {
+        "Module.1.inner.Identity.forward.0": 0,
+        **{f"Module.0.inner.Identity.forward.{number}": number for number in range(3)},
+        **{f"Module.1.inner.Identity.forward.{number + 1}": number for number in range(2)},
+    }
+    assert read_dump(tmp_path / "dump/step0/rank0").meta["micro_batches"] == 3
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+def test_one_micro_batch_needs_no_number(debugger: PrecisionDebugger, tmp_path: Path, passes: int) -> None:
+    model = Around(nn.Identity())
+    debugger.start(model)
+    for _ in range(passes):
+        model(ones(1))
+    model.inner(ones(1))
+    debugger.stop()
+    construct = json.loads((tmp_path / "dump/step0/rank0/construct.json").read_text())
+    assert set(construct.values()) <= {None, "Module.Around.forward.0"}
+    assert read_dump(tmp_path / "dump/step0/rank0").meta["micro_batches"] == passes
+
+
+def test_a_second_start_in_a_step_goes_on_counting_micro_batches(debugger: PrecisionDebugger, tmp_path: Path) -> None:
+    model = Around(nn.Identity())
+    for _ in range(2):
+        debugger.start(model)
+        model(ones(1))
+        debugger.stop()
+    assert list(micro_batches_of(tmp_path / "dump/step0/rank0").values()) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("data_mode", "section", "problem"),
+    [
+        (["backward"], {}, NOTHING_FLOWED_BACK),
+        ([], {"list": ["Elsewhere"]}, NOTHING_CHOSEN),
+        (["backward"], {"scope": ["Module.a.B.forward.0", "Module.a.B.forward.1"]}, NOTHING_FLOWED_BACK),
+    ],
+)
+def test_an_empty_dump_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_mode: list[str], section: dict[str, Any], problem: str
+) -> None:
+    monkeypatch.setenv("RANK", "0")
+    config = tmp_path / "config.json"
+    chosen = {"data_mode": data_mode, **section}
+    config.write_text(json.dumps({"level": "L0", "dump_path": str(tmp_path / "dump"), "statistics": chosen}))
+    debugger, model = PrecisionDebugger(config), Mlp()
+    debugger.start(model)
+    model(ones(2, 4))
+    debugger.stop()
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert (dump.data, [one["message"] for one in dump.meta["problems"]]) == ({}, [problem])
 
 
 def test_no_activation_outlives_its_use(debugger: PrecisionDebugger) -> None:

@@ -17,12 +17,20 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.functions.mode import FunctionMode
+from probe_patch.runtime.capture.gradients import Backward
+from probe_patch.runtime.capture.hooks import CallHook
+from probe_patch.runtime.capture.parameters import OwnParameters
+from probe_patch.runtime.capture.recomputed import FUNCTIONS
+from probe_patch.runtime.capture.shares import Passing, Share
+from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
+from probe_patch.runtime.capture.unhooked import Unhooked
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
 from tests.runtime.dumps import read_dump
 from tests.runtime.toys import Around, Dropping, Echo, Fails, InPlace, Mlp, Shared, ones
 
-GRADIENTS = "probe_patch.runtime.capture.gradients"
+HOOKS = (CallHook, GradientHook, Passing, Unhooked, TensorHook, OwnParameters)
 HOOK_FIELDS = [name for name in vars(nn.Module()) if "hooks" in name]
 
 
@@ -129,7 +137,8 @@ def test_losses_gradients_weights_and_random_states_are_the_same_bits(
     debugger.stop()
     assert recorded == plain
     dump = read_dump(tmp_path / "dump/step0/rank0")
-    assert dump.meta["problems"] == []
+    gaps = [FUNCTIONS] if make is CheckpointedReentrant and level == "mix" else []
+    assert [problem["message"] for problem in dump.meta["problems"]] == gaps
     assert any("backward" in entry or "parameters_grad" in entry for entry in dump.data)
     assert any("forward" in entry for entry in dump.data)
 
@@ -156,7 +165,8 @@ def nodes_behind(tensor: Tensor) -> list[Any]:
 
 
 def objects_of_ours() -> list[object]:
-    return [one for one in gc.get_objects() if type(one).__dict__.get("__module__") == GRADIENTS]
+    """What may sit on modules, tensors and nodes, and what only lives as long as these do."""
+    return [one for one in gc.get_objects() if issubclass(type(one), (*HOOKS, FunctionMode, Backward, Share))]
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
@@ -178,8 +188,9 @@ def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     debugger.stop()
     assert (functional.gelu is gelu, Tensor.__add__ is add) == (True, True)
     assert torch._C._len_torch_function_stack() == 0
-    assert [len(parameter._backward_hooks or ()) for parameter in model.parameters()] == [1, 0, 0, 0]
-    assert not any(tensor._backward_hooks for tensor in handed_out)
+    weight, *others = model.parameters()
+    assert list(weight._backward_hooks.values()) == [users.append]
+    assert [tensor._backward_hooks for tensor in (*others, *handed_out)] == [None] * (3 + 3)
     # A hook of ours on a node would enter the session.
     entered: list[object] = []
     monkeypatch.setattr("probe_patch.runtime.capture.session.Session.enter", entered.append)
@@ -187,8 +198,7 @@ def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     assert (entered, len(users)) == ([], 1)
     assert len(nodes_behind(handed_out[-1])) > 4
     gc.collect()
-    made = [type(one).__name__ for one in objects_of_ours() if not any(one is other for other in earlier)]
-    assert set(made) <= {"Gradients"}
+    assert [one for one in objects_of_ours() if not any(one is other for other in earlier)] == []
 
 
 def test_the_output_is_the_object_the_module_returned(debugger: PrecisionDebugger) -> None:
@@ -215,16 +225,20 @@ def test_a_copy_made_while_recording_works_and_is_not_recorded(
     debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module]
 ) -> None:
     model = Mlp()
+    plain, bare = dict(vars(model)), hook_state(model)
     debugger.start(model)
     before = model(ones(2, 4))
     twin = copied(model)
     expected = twin(ones(2, 4))
     expected.sum().backward()
     assert torch.equal(expected, before)
+    assert hook_state(twin) == bare
+    assert vars(twin).keys() == plain.keys()
     assert not any(parameter._backward_hooks for parameter in twin.parameters())
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
-    assert dump.store.entries == 4
+    assert dump.store.entries == 5
+    assert vars(model).keys() == plain.keys()
 
 
 @pytest.mark.filterwarnings("error")
@@ -304,7 +318,7 @@ def test_one_dump_takes_passes_inside_and_outside_of_inference_mode(debugger: Pr
     debugger.stop()
     assert dump.store.problems.all() == ()
     # Two forwards, one backward, and the gradients of three modules' parameters.
-    assert dump.store.entries == 2 * 4 + 4 + 3
+    assert dump.store.entries == 2 * 5 + 5 + 3
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

@@ -8,7 +8,7 @@ import torch
 
 from probe_patch.errors import WrongUsage
 from probe_patch.runtime.capture.hooks import CallHook, inside_backward
-from probe_patch.runtime.capture.names import ModuleName, root_modules
+from probe_patch.runtime.capture.names import ModuleName, named_modules
 
 if TYPE_CHECKING:
     from torch import nn
@@ -37,7 +37,7 @@ class ForwardRange:
         Raises:
             WrongUsage: there is no model, or more than one.
         """
-        roots = () if model is None else root_modules(model)
+        roots = [] if model is None else [named.module for named in named_modules(model) if named.is_root]
         if len(roots) != 1:
             raise WrongUsage(
                 f"token_range counts the forwards of one model, and start() was given {len(roots)}; pass one model, or "

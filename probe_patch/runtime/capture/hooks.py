@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -11,13 +12,10 @@ if TYPE_CHECKING:
     from torch import nn
 
     from probe_patch.runtime.capture.names import ModuleName
+    from probe_patch.runtime.capture.parameters import OwnParameters
     from probe_patch.runtime.capture.session import Session
 
 _NOT_GIVEN: Final = object()
-
-
-def absent_hook(*_: object) -> None:
-    """What a copied or unpickled model has in the place of our hooks: a copy is not being recorded."""
 
 
 class CallHook:
@@ -35,11 +33,16 @@ class CallHook:
         self._name = name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _absent, ()
+        """Where ``Unhooked`` could not help: a copy has something of Python's own that does nothing."""
+        return getattr, (nullcontext(), "__exit__")
 
 
 class BeforeForward(CallHook):
     """Opens the call and measures its inputs, which an in-place module is about to overwrite."""
+
+    def __init__(self, session: Session, name: ModuleName, parameters: OwnParameters | None) -> None:
+        super().__init__(session, name)
+        self._parameters = parameters
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
@@ -47,18 +50,25 @@ class BeforeForward(CallHook):
         if kwargs is None or not self._session.enter():
             return
         try:
-            if inside_backward():
-                self._session.store.recomputed += 1
-            else:
-                self._record(args, kwargs)
+            self._record(module, args, kwargs)
         except Exception as error:
             self._session.store.problems.note("recording a module's inputs", error)
         finally:
             self._session.leave()
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        call = self._session.open_module(self._name, sys.exc_info()[1])
-        self._session.take_inputs(call, args, kwargs)
+    def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        session, has_gradients = self._session, torch.is_grad_enabled()
+        if self._parameters is not None and has_gradients:
+            self._parameters.find_stand_ins(module)
+        if inside_backward():
+            session.store.recomputed += 1
+            if session.wanted.backward:
+                session.recomputations.begin(self._name, args)
+            return
+        call = session.open_module(self._name, sys.exc_info()[1])
+        session.take_inputs(call, args, kwargs)
+        if session.wanted.backward and not has_gradients:
+            session.recomputations.expect(call)
 
 
 class AfterForward(CallHook):
@@ -67,10 +77,13 @@ class AfterForward(CallHook):
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
         if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
             return
-        if output is _NOT_GIVEN or inside_backward() or not self._session.enter():
+        if output is _NOT_GIVEN or not self._session.enter():
             return
         try:
-            self._record(module, output)
+            if not inside_backward():
+                self._record(module, output)
+            elif self._session.wanted.backward:
+                self._session.recomputations.end(self._name, output)
         except Exception as error:
             self._session.store.problems.note("recording a module's outputs", error)
         finally:
@@ -90,27 +103,43 @@ class AfterForward(CallHook):
 
 
 class BeforePass(CallHook):
-    """On the root of the model and on other modules that are not recorded: a pass begins, maybe inside another one."""
+    """On a root of the model: a pass begins, maybe inside another one."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not torch.compiler.is_compiling() and not inside_backward():
+        if is_no_pass():
+            return
+        self._session.visit_thread()
+        if not self._session.nesting.enter_pass(sys._getframe(1)) or not self._session.enter():
+            return
+        try:
+            self._session.begin_pass(self._name)
+        finally:
+            self._session.leave()
+
+
+class BeforeVisit(CallHook):
+    """On a module that is not recorded itself: the functions that run inside it may be."""
+
+    def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if not is_no_pass():
             self._session.visit_thread()
             self._session.nesting.enter_pass(sys._getframe(1))
 
 
 class AfterPass(CallHook):
-    """On the same modules: a pass is over, however it ended."""
+    """On a root of the model, or a module that is not recorded: a pass or visit is over, however it ended."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        if not torch.compiler.is_compiling() and not inside_backward():
+        if not is_no_pass():
             self._session.nesting.leave_pass()
             self._session.leave_thread()
+
+
+def is_no_pass() -> bool:
+    """Whether what runs is compiled, traced or recomputed."""
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or inside_backward()
 
 
 def inside_backward() -> bool:
     """Whether autograd is running a backward pass on this thread."""
     return torch._C._current_graph_task_id() != -1
-
-
-def _absent() -> Any:
-    return absent_hook

@@ -1,15 +1,24 @@
 """Puts the hooks on a model, and takes them off again."""
 
-from typing import Final
+from typing import Final, Protocol
 
-from torch import nn
-from torch.utils.hooks import RemovableHandle
-
-from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass
-from probe_patch.runtime.capture.names import Model, ModuleName, NamedModule, named_submodules, root_modules
+from probe_patch.runtime.capture.compiled import inside_compiled, is_compiled_in_place, is_wrapper
+from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass, BeforeVisit, CallHook
+from probe_patch.runtime.capture.names import Model, NamedModule, named_modules
+from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
+from probe_patch.runtime.capture.unhooked import Unhooked
 
-_ROOT: Final = ModuleName("")
+_COMPILED_WRAPPER: Final = "{name} runs compiled: it is recorded as a whole, and the modules inside it are not"
+_COMPILED_IN_PLACE: Final = (
+    "{name} was compiled with its compile() method: neither it nor what is inside it is recorded"
+)
+
+
+class Removable(Protocol):
+    """What was put somewhere and can be taken off."""
+
+    def remove(self) -> None: ...
 
 
 class ModuleCapture:
@@ -18,21 +27,24 @@ class ModuleCapture:
     def __init__(self, session: Session) -> None:
         self._store = session.store
         self._session = session
-        self._handles: list[RemovableHandle] = []
+        self._handles: list[Removable] = []
 
     def attach(self, model: Model) -> None:
-        """Hook every sub-module; one that cannot be hooked (a scripted one, say) is left out and noted."""
-        for root in root_modules(model):
-            self._hook_root(root)
-        for named in named_submodules(model):
-            self._hook(named)
+        """Hook every module; one that cannot be hooked (a scripted one, say) is left out and noted."""
+        unseen = inside_compiled(model)
+        for named in named_modules(model):
+            self._note_compiled(named)
+            try:
+                parameters = self._watch_parameters(named)
+                if id(named.module) not in unseen:
+                    self._hook(named, parameters)
+            except Exception as error:
+                self._store.problems.note("hooking a module", error)
 
     def attach_unrecorded(self, model: Model) -> None:
         """Hook the modules only to know which threads they run on: at L1."""
-        for root in root_modules(model):
-            self._hook_root(root)
-        for named in named_submodules(model):
-            self._hook_root(named.module)
+        for named in named_modules(model):
+            self._hook_unrecorded(named)
 
     def detach(self) -> None:
         """Remove every hook, whatever happens to single ones."""
@@ -40,25 +52,40 @@ class ModuleCapture:
         for handle in handles:
             self._remove(handle)
 
-    def _hook_root(self, root: nn.Module) -> None:
+    def _note_compiled(self, named: NamedModule) -> None:
+        if is_wrapper(named.module) or is_compiled_in_place(named.module):
+            sentence = _COMPILED_WRAPPER if is_wrapper(named.module) else _COMPILED_IN_PLACE
+            self._store.problems.note("seeing inside a compiled module", sentence.format(name=named.name.label))
+
+    def _watch_parameters(self, named: NamedModule) -> OwnParameters | None:
+        if not self._session.wanted.backward:
+            return None
+        parameters = OwnParameters(self._session, named)
+        self._handles.append(parameters)
+        return parameters if parameters.names else None
+
+    def _hook(self, named: NamedModule, parameters: OwnParameters | None) -> None:
+        name, module = named.name, named.module
+        if named.is_root:
+            self._handles.append(module.register_forward_pre_hook(BeforePass(self._session, name)))
+        before, after = BeforeForward(self._session, name, parameters), AfterForward(self._session, name)
+        self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
+        self._handles.append(module.register_forward_hook(after, with_kwargs=True, always_call=True))
+        if named.is_root:
+            self._handles.append(module.register_forward_hook(AfterPass(self._session, name), always_call=True))
+        self._handles.append(Unhooked(module, CallHook))
+
+    def _hook_unrecorded(self, named: NamedModule) -> None:
+        name, module = named.name, named.module
+        before = BeforePass(self._session, name) if named.is_root else BeforeVisit(self._session, name)
         try:
-            self._handles.append(root.register_forward_pre_hook(BeforePass(self._session, _ROOT)))
-            self._handles.append(root.register_forward_hook(AfterPass(self._session, _ROOT), always_call=True))
+            self._handles.append(module.register_forward_pre_hook(before))
+            self._handles.append(module.register_forward_hook(AfterPass(self._session, name), always_call=True))
+            self._handles.append(Unhooked(module, CallHook))
         except Exception as error:
             self._store.problems.note("hooking a module", error)
 
-    def _hook(self, named: NamedModule) -> None:
-        before = BeforeForward(self._session, named.name)
-        after = AfterForward(self._session, named.name)
-        try:
-            self._handles.append(named.module.register_forward_pre_hook(before, with_kwargs=True))
-            self._handles.append(named.module.register_forward_hook(after, with_kwargs=True, always_call=True))
-            if self._session.wanted.backward:
-                self._handles += self._session.gradients.watch_parameters(named)
-        except Exception as error:
-            self._store.problems.note("hooking a module", error)
-
-    def _remove(self, handle: RemovableHandle) -> None:
+    def _remove(self, handle: Removable) -> None:
         try:
             handle.remove()
         except Exception as error:

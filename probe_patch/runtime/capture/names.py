@@ -23,7 +23,7 @@ class CallName(Protocol):
 
 @dataclass(frozen=True)
 class ModuleName:
-    """``label`` is ``Module.{qualname}.{Class}``."""
+    """``label`` is ``Module.{qualname}.{Class}``; of a root, ``Module.{Class}``."""
 
     label: str
 
@@ -53,31 +53,28 @@ class FunctionName:
 
 @dataclass(frozen=True)
 class NamedModule:
-    """A module to record."""
+    """A module to record.
+
+    Attributes:
+        is_root: whether its call begins a forward pass: it is the model, or one of its virtual-pipeline chunks.
+    """
 
     name: ModuleName
     module: nn.Module
+    is_root: bool
 
 
-def root_modules(model: Model) -> tuple[nn.Module, ...]:
-    """The modules whose call begins a forward pass: the model, or each of its virtual-pipeline chunks."""
-    return (model,) if isinstance(model, nn.Module) else tuple(model)
+def named_modules(model: Model) -> Iterator[NamedModule]:
+    """Every module once, under the first of its names, a root before what is in it.
 
-
-def named_submodules(model: Model) -> Iterator[NamedModule]:
-    """Every sub-module once, under the first of its names; chunks of a list come with their index."""
-    if isinstance(model, nn.Module):
-        yield from _below(model, "Module")
-        return
+    A root has its class alone for a name; chunks of a list come with their index.
+    """
+    chunks = [(model, "Module")] if isinstance(model, nn.Module) else [(m, f"Module.{i}") for i, m in enumerate(model)]
+    roots = {id(root) for root, _ in chunks}
     seen: set[int] = set()
-    for chunk, root in enumerate(model):
-        for named in _below(root, f"Module.{chunk}"):
-            if id(named.module) not in seen:
-                seen.add(id(named.module))
-                yield named
-
-
-def _below(root: nn.Module, prefix: str) -> Iterator[NamedModule]:
-    for name, module in root.named_modules():
-        if module is not root:
-            yield NamedModule(ModuleName(f"{prefix}.{name}.{type(module).__name__}"), module)
+    for root, prefix in chunks:
+        for qualname, module in root.named_modules():
+            if id(module) not in seen:
+                seen.add(id(module))
+                parts = (prefix, qualname, type(module).__name__) if qualname else (prefix, type(module).__name__)
+                yield NamedModule(ModuleName(".".join(parts)), module, id(module) in roots)

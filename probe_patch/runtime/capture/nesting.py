@@ -15,6 +15,24 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import CallName
 
 
+class ForwardPass:
+    """One outermost pass through a root.
+
+    Attributes:
+        micro_batch: how many passes through this root the dump holds before it.
+        has_gradients: whether it began with gradients enabled, so that something may flow back through it.
+    """
+
+    __slots__ = ("has_gradients", "micro_batch")
+
+    def __init__(self, micro_batch: int, has_gradients: bool) -> None:
+        self.micro_batch = micro_batch
+        self.has_gradients = has_gradients
+
+
+BEFORE_ANY_PASS: Final = ForwardPass(0, has_gradients=False)
+
+
 class Call:
     """One forward of one module or function, from its start to its end.
 
@@ -23,19 +41,23 @@ class Call:
         entry: the call's name in the dump.
         backward: the name of its backward in the dump.
         parent: the module call that it runs in.
+        during: the pass that it is a part of; outside of any, the last one that began.
         handled: the exception the thread was already handling when the call began.
         is_taken: whether its forward is recorded.
         record: what is known of it so far, by dump.json's keys.
         flow: what flows back through it; None where nothing will, or where gradients are not recorded.
     """
 
-    __slots__ = ("backward", "entry", "flow", "handled", "is_taken", "name", "parent", "record")
+    __slots__ = ("backward", "during", "entry", "flow", "handled", "is_taken", "name", "parent", "record")
 
-    def __init__(self, name: CallName, number: int, parent: Call | None, handled: BaseException | None) -> None:
+    def __init__(
+        self, name: CallName, number: int, parent: Call | None, during: ForwardPass, handled: BaseException | None
+    ) -> None:
         self.name = name
         self.entry = name.forward(number)
         self.backward = name.backward(number)
         self.parent = parent
+        self.during = during
         self.handled = handled
         self.is_taken = True
         self.flow: Backward | None = None
@@ -49,7 +71,7 @@ class Call:
             call = call.parent
 
 
-class _Pass(NamedTuple):
+class _Running(NamedTuple):
     """A running pass through a root: where on the call stack, from the bottom, and the identity of its frame."""
 
     height: int
@@ -71,29 +93,35 @@ class Nesting(threading.local):
 
     Attributes:
         is_in_function: whether a function is being recorded on this thread; what it calls in turn is not.
+        latest: the last outermost pass that began on this thread.
+        flowing: the pass of the last call to which a gradient arrived on this thread.
+        repeated: the modules that a backward on this thread is running again, and what will flow back through them.
     """
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
         """``is_open`` tells whether the session is."""
         self._is_open = is_open
         self._open: list[Call] = []
-        self._passes: list[_Pass] = []
+        self._running: list[_Running] = []
+        self.latest: ForwardPass | None = None
+        self.flowing: ForwardPass | None = None
+        self.repeated: list[tuple[CallName, Backward | None]] = []
         self.is_in_function = False
 
     @property
     def is_in_module(self) -> bool:
         """Whether a module of this session's model is running on this thread."""
-        return bool(self._open or self._passes)
+        return bool(self._open or self._running)
 
     def is_in_anothers_module(self) -> bool:
         """Whether only modules of other sessions' models are running on this thread."""
         return bool(_here.nestings) and not self.is_in_module and any(other._runs() for other in _here.nestings)
 
     def _runs(self) -> bool:
-        if self._passes:
+        if self._running:
             frames = _frames_from_the_bottom(sys._getframe(1))
-            self._passes = _running(self._passes, frames)
-            if not self._passes:
+            self._running = _still(self._running, frames)
+            if not self._running:
                 self._open.clear()
         return self.is_in_module and self._is_open()
 
@@ -115,23 +143,25 @@ class Nesting(threading.local):
                 return call
         return None
 
-    def enter_pass(self, frame: FrameType) -> None:
-        """A pass through a root begins in this frame. Unless another one is running around it, nothing can be open.
+    def enter_pass(self, frame: FrameType) -> bool:
+        """A pass through a root begins in this frame. Whether it is an outermost one, where nothing can be open.
 
         torch calls no hook when a KeyboardInterrupt or SystemExit leaves a module, so a pass counts as running only
         while its frame is on the stack.
         """
         around = _frames_from_the_bottom(frame.f_back)
-        self._passes = _running(self._passes, around)
-        if not self._passes:
+        self._running = _still(self._running, around)
+        is_outermost = not self._running
+        if is_outermost:
             self._open.clear()
-        self._passes.append(_Pass(len(around), id(frame)))
+        self._running.append(_Running(len(around), id(frame)))
         self._is_here()
+        return is_outermost
 
     def leave_pass(self) -> None:
         """The innermost pass is over."""
-        if self._passes:
-            self._passes.pop()
+        if self._running:
+            self._running.pop()
         self._may_be_gone()
 
     def _is_here(self) -> None:
@@ -143,9 +173,9 @@ class Nesting(threading.local):
             _here.nestings.remove(self)
 
 
-def _running(passes: list[_Pass], frames: list[int]) -> list[_Pass]:
+def _still(running: list[_Running], frames: list[int]) -> list[_Running]:
     """Those of the passes whose frames are still on the call stack, given from the bottom."""
-    return [one for one in passes if one.height < len(frames) and frames[one.height] == one.frame]
+    return [one for one in running if one.height < len(frames) and frames[one.height] == one.frame]
 
 
 def _frames_from_the_bottom(frame: FrameType | None) -> list[int]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probe_patch.config import Config
-    from probe_patch.runtime.capture.names import ModuleName
+    from probe_patch.runtime.capture.names import CallName, ModuleName
     from probe_patch.runtime.capture.nesting import Call
 
 
@@ -30,6 +30,9 @@ class Selection:
         self._last = scope[1] if scope else None
         self._is_open = not scope
         self._parts = tuple(parts)
+        self._takes_all = not scope and not parts
+        self._flowed: set[CallName] = set()
+        self._begun_before: frozenset[str] = frozenset()
         self._opens_modules = opens_modules
 
     @classmethod
@@ -39,7 +42,7 @@ class Selection:
 
     def begin(self, call: Call) -> bool:
         """A call begins: whether its forward is taken."""
-        return self._begin(call.entry, [around.entry for around in call.around()])
+        return self._takes_all or self._begin(call.entry, [around.entry for around in call.around()])
 
     def end(self, call: Call) -> None:
         """The call is over."""
@@ -47,24 +50,31 @@ class Selection:
 
     def may_take_backward(self, call: Call) -> bool:
         """Whether ``begin_backward`` may ever say yes."""
-        return self._is_listed(call.backward, [around.backward for around in call.around()])
+        return self._takes_all or self._is_listed(call.backward, [around.backward for around in call.around()])
 
     def begin_backward(self, call: Call) -> bool:
         """Something flows back through the call: whether that is taken."""
-        return self._begin(call.backward, [around.backward for around in call.around()])
+        if self._takes_all:
+            return True
+        is_taken = self._begin(call.backward, [around.backward for around in call.around()])
+        if is_taken:
+            self._flowed.add(call.name)
+        return is_taken
 
     def end_backward(self, call: Call) -> None:
         """Nothing more will flow back through the call."""
         self._end(call.backward)
 
     def takes_parameters_of(self, module: ModuleName) -> bool:
-        """Whether gradients of the module's own parameters are taken now."""
-        return self._is_open and (not self._parts or self._names(module.label) or self._names(module.backward(0)))
+        """Whether gradients of the module's own parameters are taken: with its backwards, behind which they come."""
+        return self._takes_all or module in self._flowed
 
     def _begin(self, entry: str, around: Sequence[str]) -> bool:
         if entry == self._first:
             self._is_open = True
-        return self._is_open and self._is_listed(entry, around)
+            # One gradient is that of a module and of what is around it, and may reach the inner one first.
+            self._begun_before = frozenset(around)
+        return self._is_open and entry not in self._begun_before and self._is_listed(entry, around)
 
     def _end(self, entry: str) -> None:
         if entry == self._last:

@@ -9,6 +9,7 @@ import torch
 
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
+from probe_patch.runtime.capture.recomputed import Recomputations
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Session:
         self.store = store
         self.wanted = store.wanted
         self.gradients = Gradients(self)
+        self.recomputations = Recomputations(self)
         self.is_open = True
         self.is_paused = False
         self.nesting = Nesting(lambda: self.is_open)
@@ -82,16 +84,22 @@ class Session:
         """Whether this thread is the one that started the recording, or a module of the model is running on it."""
         return self.threads is not None and self.threads.is_here
 
+    def begin_pass(self, root: ModuleName) -> None:
+        """An outermost pass through this root begins on this thread."""
+        self.nesting.latest = self.store.begin_pass(root, torch.is_grad_enabled())
+
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
         self.visit_thread()
-        call = self.store.open_call(name, self.nesting.innermost(), handled)
-        self.nesting.enter(call)
+        nesting = self.nesting
+        call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)
+        nesting.enter(call)
         return call
 
     def open_function(self, name: FunctionName) -> Call:
         """Begin the next forward of a function on this thread."""
-        return self.store.open_call(name, self.nesting.innermost(), None)
+        nesting = self.nesting
+        return self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, None)
 
     def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record what a call is about to be given, and get ready for what flows back."""

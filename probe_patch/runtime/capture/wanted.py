@@ -17,8 +17,8 @@ class Wanted:
         backward: the gradients of these, and of parameters.
         inputs: what goes in: a call's arguments, or the gradients that arrive at its outputs.
         outputs: what comes out: a call's results and a module's parameters, or the gradients it passes on.
-        values: whether either is; task "structure" only asks which calls there are.
         namespaces: of ``torch.ops``, those whose functions are recorded; None for all but torch's own.
+        values: whether either is; task "structure" only asks which calls there are.
     """
 
     modules: bool = True
@@ -27,8 +27,8 @@ class Wanted:
     backward: bool = False
     inputs: bool = True
     outputs: bool = True
-    values: bool = True
     namespaces: frozenset[str] | None = None
+    values: bool = True
 
     def directions(self) -> list[str]:
         """``forward``, ``backward``, as meta.json's ``records``."""
@@ -48,6 +48,6 @@ class Wanted:
             backward=no_direction or "backward" in modes,
             inputs=values and (no_side or "input" in modes),
             outputs=values and (no_side or "output" in modes),
-            values=values,
             namespaces=frozenset(config.custom_op_namespaces) or None,
+            values=values,
         )

@@ -36,7 +36,7 @@ def _use_config(name: str, folder: Path) -> None:
     """It is read when a runner is made."""
     folder.mkdir()
     config = folder / "config.json"
-    config.write_text(json.dumps({"dump_path": str(folder / "dump"), **CONFIGS[name]}), encoding="utf-8")
+    config.write_text(json.dumps({"level": "L0", "dump_path": str(folder / "dump"), **CONFIGS[name]}), encoding="utf-8")
     os.environ["PROBE_PATCH_ROLLOUT_CONFIG"] = str(config)
 
 

@@ -94,6 +94,7 @@ SCENARIOS: dict[str, Callable[[Checkpoints], Outcome]] = {
     "reloaded": weights_change,
     "two_runners": two_runners,
     "generators": interleaved_generators,
+    "functions": generate,
     "draft": draft,
     "draft_asked": draft,
 }

@@ -1,0 +1,101 @@
+"""The gradients of parameters: each backward pass through one is a firing, and firings are numbered."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor
+
+from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
+from probe_patch.runtime.stats.apart import apart_from_the_run
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from probe_patch.runtime.capture.names import ModuleName, NamedModule
+    from probe_patch.runtime.capture.session import Session
+
+_ADDED_ELSEWHERE: Final = (
+    "a fused kernel added the gradient of {parameter} of {module} to its main_grad, and what reaches autograd in its "
+    "place holds no numbers; train with --no-gradient-accumulation-fusion to have it recorded"
+)
+
+
+class OwnParameters:
+    """Those of one module, not of its children.
+
+    While the module runs, others may stand in for them: FSDP computes with gathered ones, and the gradient that
+    arrives is theirs. These are found when a forward begins.
+    """
+
+    def __init__(self, session: Session, named: NamedModule) -> None:
+        self._session = session
+        self._module = named.name
+        self._hooks: list[TensorHook] = []
+        self._hooked: dict[str, weakref.ref[Tensor]] = {}
+        for name, parameter in named.module.named_parameters(recurse=False, remove_duplicate=False):
+            if parameter.requires_grad:
+                self._hook(name, parameter)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of those that have a gradient."""
+        return tuple(self._hooked)
+
+    def find_stand_ins(self, module: nn.Module) -> None:
+        """Hook what the module is about to compute with, where that is not what is hooked already."""
+        for name, hooked in self._hooked.items():
+            tensor: Any = module._parameters.get(name)
+            if tensor is hooked():
+                continue
+            if tensor is None:
+                tensor = getattr(module, name, None)
+            if isinstance(tensor, Tensor) and tensor.requires_grad and tensor is not hooked():
+                self._hook(name, tensor)
+
+    def remove(self) -> None:
+        """Take the hooks off."""
+        hooks, self._hooks = self._hooks, []
+        for hook in hooks:
+            hook.remove()
+
+    def _hook(self, name: str, parameter: Tensor) -> None:
+        hook = _ParameterGradient(self._session, self._module, name, parameter)
+        self._hooks.append(TensorHook(parameter, hook))
+        self._hooked[name] = weakref.ref(parameter)
+
+
+class _ParameterGradient(GradientHook):
+    """The hook of one parameter."""
+
+    def __init__(self, session: Session, module: ModuleName, name: str, parameter: Tensor) -> None:
+        self._session = session
+        self._module = module
+        self._name = name
+        self._parameter = weakref.ref(parameter)
+
+    def __call__(self, gradient: Tensor) -> None:
+        if torch.compiler.is_compiling() or not self._session.enter():
+            return
+        store = self._session.store
+        try:
+            entry = store.parameters_gradient(self._module, self._name)
+            if store.selection.takes_parameters_of(self._module) and store.admits(entry):
+                self._record(entry, gradient)
+        except Exception as error:
+            store.problems.note("recording a parameter's gradient", error)
+        finally:
+            self._session.leave()
+
+    def _record(self, entry: str, gradient: Tensor) -> None:
+        store = self._session.store
+        # Megatron-core's mark, which Transformer Engine sets too.
+        if getattr(self._parameter(), "grad_added_to_main_grad", False):
+            reason = _ADDED_ELSEWHERE.format(parameter=self._name, module=self._module.label)
+            store.problems.note("recording a parameter's gradient", reason)
+            return
+        with apart_from_the_run():
+            record = store.recorder.parameter_gradient(entry, self._name, gradient)
+        store.add_parameter_gradient(entry, self._name, record)

@@ -1,0 +1,63 @@
+"""Modules that ran without gradients inside a pass that has them: reentrant checkpointing repeats them, with gradients,
+in the backward, and what flows back through the repetition is the gradient of the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+
+if TYPE_CHECKING:
+    from probe_patch.runtime.capture.gradients import Backward
+    from probe_patch.runtime.capture.names import CallName
+    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.session import Session
+
+AMBIGUOUS: Final = (
+    "a module ran several times without gradients in one pass, and a backward repeated one of these forwards; it "
+    "cannot be told which one, so {name} and its like are left out"
+)
+FUNCTIONS: Final = "functions inside reentrant checkpointing have no gradients here; modules have"
+
+
+class Recomputations:
+    """The calls of one session that a backward may repeat."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._waiting: dict[CallName, list[Call]] = {}
+
+    def expect(self, call: Call) -> None:
+        """A module is called without gradients."""
+        if call.during.has_gradients and not torch.is_inference_mode_enabled():
+            self._waiting.setdefault(call.name, []).append(call)
+
+    def begin(self, name: CallName, args: tuple[Any, ...]) -> None:
+        """A backward calls a module. Each ``begin`` has its ``end``."""
+        self._session.nesting.repeated.append((name, self._flow(name, args)))
+
+    def end(self, name: CallName, output: object) -> None:
+        """The module is done; ``output`` is None if it raised."""
+        repeated = self._session.nesting.repeated
+        while repeated:
+            other, flow = repeated.pop()
+            if other is name:
+                if flow is not None:
+                    self._session.gradients.after(flow, output)
+                return
+
+    def _flow(self, name: CallName, args: tuple[Any, ...]) -> Backward | None:
+        waiting = self._waiting.get(name)
+        if not waiting or not torch.is_grad_enabled():
+            return None
+        flowing = self._session.nesting.flowing
+        fitting = [call for call in waiting if flowing is None or call.during is flowing]
+        problems = self._session.store.problems
+        if len(fitting) > 1:
+            problems.note("recording the gradients of a recomputed module", AMBIGUOUS.format(name=name.backward(0)))
+        if len(fitting) != 1:
+            return None
+        if self._session.wanted.functions is not None:
+            problems.note("recording the gradients of recomputed functions", FUNCTIONS)
+        waiting.remove(fitting[0])
+        return self._session.gradients.before(fitting[0], args)

@@ -1,0 +1,55 @@
+"""Hooks on tensors that leave a tensor as it was once they are taken off."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch.utils.hooks import RemovableHandle
+
+
+class GradientHook:
+    """A hook of ours; who saves the tensor is not warned of it."""
+
+    __torch_unserializable__ = True
+
+    def __call__(self, gradient: Tensor) -> None:
+        raise NotImplementedError
+
+
+class TensorHook:
+    """A hook on a tensor, which it does not keep alive.
+
+    torch makes a tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was
+    none before ours, there is none after them.
+    """
+
+    __slots__ = ("_handle", "_tensor")
+
+    def __init__(self, tensor: Tensor, hook: GradientHook) -> None:
+        hooks: Any = tensor._backward_hooks
+        is_ours = hooks is None or (hooks and all(isinstance(other, GradientHook) for other in hooks.values()))
+        self._tensor = weakref.ref(tensor) if is_ours else None
+        self._handle: RemovableHandle = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
+
+    def remove(self) -> None:
+        self._handle.remove()
+        tensor = None if self._tensor is None else self._tensor()
+        if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
+            tensor._backward_hooks = None
+
+
+def tensors_in(values: tuple[Any, ...]) -> Iterator[Tensor]:
+    """The tensors of a call's arguments or results in their order, those in lists and dictionaries too."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from tensors_in(tuple(value))
+        elif isinstance(value, dict):
+            yield from tensors_in(tuple(value.values()))
