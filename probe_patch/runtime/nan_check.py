@@ -35,7 +35,7 @@ class Culprit:
         module: the entry of the innermost module around it; None outside of modules.
         rank: None for a process without one.
         went_in: what the call was given, parameters included; None where that was not recorded.
-        born: whether it came out of a call that was given finite numbers only.
+        born: whether it came out of a call that was given finite numbers only, and out of no call inside that one.
     """
 
     entry: str
@@ -111,27 +111,41 @@ class _Findings:
         self._records = records
         self._module_of = module_of
         self._rank = rank
-        self._in_order = sorted(tensor for found in tensors.values() for tensor in found)
+        # Calls whose outputs are explained by something that happened inside of them.
+        self._explained: set[str] = set()
         self._backwards: defaultdict[str, list[str]] = defaultdict(list)
         for entry in records:
             module, backward, _ = entry.rpartition(".backward.")
             if backward:
                 self._backwards[module].append(entry)
 
+        self._culprits = [(tensor, self._culprit(tensor)) for tensor in self._in_order()]
+
     def first(self, holds: Callable[[_Tensor], bool]) -> Culprit | None:
         """The first tensor of this kind."""
-        return next((self._culprit(tensor) for tensor in self._in_order if holds(tensor)), None)
+        return next((culprit for tensor, culprit in self._culprits if holds(tensor)), None)
 
     def first_born(self) -> Culprit | None:
-        """The first one that came out of a call that was given finite numbers only."""
-        culprits = (self._culprit(tensor) for tensor in self._in_order)
-        return next((culprit for culprit in culprits if culprit.born), None)
+        """The first one that was born."""
+        return next((culprit for _, culprit in self._culprits if culprit.born), None)
+
+    def _in_order(self) -> list[_Tensor]:
+        return sorted(tensor for found in self._tensors.values() for tensor in found)
 
     def _culprit(self, tensor: _Tensor) -> Culprit:
-        went_in = self._went_in(tensor.entry)
-        module = tensor.entry if tensor.entry.startswith("Module.") else self._module_of(tensor.entry)
-        born = went_in == "finite"
-        return Culprit(tensor.entry, tensor.place, module, self._rank, went_in, born)
+        entry = tensor.entry
+        went_in = self._went_in(entry)
+        module = entry if entry.startswith("Module.") else self._module_of(entry)
+        born = went_in == "finite" and entry not in self._explained
+        if born or tensor.key == "parameters":
+            self._explained.update(self._around(entry))
+        return Culprit(entry, tensor.place, module, self._rank, went_in, born)
+
+    def _around(self, entry: str) -> Iterator[str]:
+        around = self._module_of(entry)
+        while around is not None:
+            yield around
+            around = self._module_of(around)
 
     def _went_in(self, entry: str) -> Content | None:
         module, is_of_parameters, _ = entry.partition(_PARAMETERS_GRADIENT)

@@ -34,7 +34,7 @@ class Masked(nn.Module):
         super().__init__()
         self.softmax = nn.Softmax(-1)
 
-    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+    def forward(self, scores: Tensor, mask: Tensor) -> Any:
         return self.softmax(scores + mask)
 
 
@@ -50,7 +50,7 @@ def net(*middle: nn.Module) -> nn.Sequential:
 def with_a_bad_weight(value: float) -> nn.Sequential:
     model = net()
     with torch.no_grad():
-        model[1].weight[0, 0] = value
+        next(model[1].parameters())[0, 0] = value
     return model
 
 
@@ -175,6 +175,24 @@ class Root(nn.Module):
 class Zero(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return 0 * x
+
+
+class Inline(nn.Module):
+    """Computes between its modules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(torch.log(x))
+
+
+def test_what_a_module_computes_between_its_own_modules_is_born_in_it(asked_for: AskedFor) -> None:
+    found = check(asked_for(task="nan_check"), net(Inline()), -ones(1, 2)).meta["nan_check"]
+    inner, outer = "Module.1.inner.Identity.forward.0", "Module.1.Inline.forward.0"
+    assert culprit(found["first_nan"]) == (inner, "input.0", inner, "nan", False)
+    assert culprit(found["first_born"]) == (outer, "output.0", outer, "finite", True)
 
 
 def test_the_rank_is_named(asked_for: AskedFor, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
