@@ -28,10 +28,7 @@ class SavedValues:
         self._handles: list[RemovableHandle] = []
 
     def save(self, value: object, name: str, with_gradient: bool) -> None:
-        """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors.
-
-        Raises whatever the value does; the caller keeps it.
-        """
+        """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors."""
         if not self._session.enter():
             return
         try:
@@ -45,6 +42,8 @@ class SavedValues:
                 store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
                 self._await_gradients(f"{name}_grad.{number}.debug", value)
+        except Exception as error:
+            self._session.store.problems.note("recording a value", error)
         finally:
             self._session.leave()
 
@@ -56,6 +55,7 @@ class SavedValues:
             handle.remove()
 
     def _await_gradients(self, entry: str, value: object) -> None:
+        self._session.store.saved[entry] = None  # what stays where the value cannot be looked into
         for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
             if place.tensor.requires_grad:
                 hook = _Arrival(self._session, entry, place.at)
