@@ -13,6 +13,8 @@ def notes(config: Config) -> Iterator[str]:
             f'dump_path "{config.dump_path}" is relative: each process takes it from its own working directory; write '
             "the path in full"
         )
+    if config.dump_enable is False:
+        yield "dump_enable is false: nothing is recorded until it is true here, which running processes notice"
     if config.selects_by_name and "risk_level" in config.model_fields_set and config.level in ("L1", "mix"):
         yield "risk_level has no effect where scope or list choose what is recorded"
     if config.task == "tensor" and config.level != "debug" and not config.task_section.list_:

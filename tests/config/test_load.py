@@ -198,6 +198,7 @@ def test_what_is_not_served_is_refused_with_what_to_write(keys: dict[str, object
         ({"zzz": 1}, "unknown key zzz: it is ignored"),
         ({"level": "L1", "risk_level": "CORE", "statistics": {"list": ["a"]}}, "risk_level has no effect where scope"),
         ({"task": "tensor"}, "every tensor is saved, which can fill a disk in minutes"),
+        ({"dump_enable": False}, "dump_enable is false: nothing is recorded until it is true here"),
     ],
 )
 def test_what_is_ignored_is_said(keys: dict[str, object], warning: str) -> None:

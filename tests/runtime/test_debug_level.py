@@ -159,6 +159,15 @@ def test_at_other_levels_save_does_nothing(asked_for: AskedFor, caplog: pytest.L
     assert caplog.messages == []
 
 
+def test_entries_have_their_limit(asked_for: AskedFor) -> None:
+    debugger = asked_for(level="debug", limits={"entries": 2})
+    for name in "abc":
+        debugger.save(1, name, save_backward=False)
+    assert list(saved(debugger)) == ["a.0.debug", "b.0.debug"]
+    meta = json.loads((debugger.config.folder() / "step0/rank0/meta.json").read_text())
+    assert "limits.entries, 2, is reached" in str(meta["problems"])
+
+
 class Unreadable:
     def __init__(self) -> None:
         self._fields = 5
@@ -173,8 +182,11 @@ def test_a_value_that_cannot_be_recorded_is_null_and_the_run_goes_on(debugger: P
     itself.append(itself)
     for value in (Bad(), itself, Unreadable(), object()):
         debugger.save(value, "x", save_backward=False)
+    debugger.save(itself, "itself")
     debugger.save(Bad(), "y")
-    assert [saved_ for name, saved_ in saved(debugger).items() if name.startswith("x.")] == [None, [None], None, None]
+    data = saved(debugger)
+    assert (data["itself_grad.0.debug"], data["y_grad.0.debug"]) == ([None], None)
+    assert [saved_ for name, saved_ in data.items() if name.startswith("x.")] == [None, [None], None, None]
 
 
 def test_nothing_of_ours_is_left_and_gradients_are_what_they_were(debugger: PrecisionDebugger) -> None:

@@ -78,11 +78,21 @@ def test_the_file_is_looked_at_only_every_so_often(tmp_path: Path, is_on: bool, 
     assert run.recorded() == ([0] if is_on else [1])
 
 
-def test_without_the_key_the_file_is_never_read_again(tmp_path: Path) -> None:
+def test_the_wait_begins_anew_with_each_look(tmp_path: Path) -> None:
+    run = Run(tmp_path, dump_enable=True)
+    run.step(10)
+    run.write(dump_enable=False)
+    run.step(0.4)
+    run.step(0.4)
+    assert run.recorded() == [0, 1]
+
+
+def test_without_the_key_the_file_is_never_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     run = Run(tmp_path)
     run.write(dump_enable=False)
     run.step()
     assert run.recorded() == [0]
+    assert caplog.messages == []
 
 
 def test_a_config_that_went_bad_is_said_once_and_nothing_is_recorded_until_it_is_mended(

@@ -184,6 +184,16 @@ def test_enhanced_every_draw_is_the_first(draw: Callable[[], Any]) -> None:
     assert draw() == draw() != first
 
 
+def test_enhanced_a_draw_leaves_the_generators_as_they_were_seeded() -> None:
+    """So that generators are as they were for what draws from them past these functions."""
+    seed_all(5, is_enhanced=True)
+    states = random.getstate(), torch.get_rng_state()
+    torch.rand(3)
+    random.random()
+    assert random.getstate() == states[0]
+    assert torch.equal(torch.get_rng_state(), states[1])
+
+
 def test_unless_asked_no_function_is_replaced() -> None:
     before = torch.rand, random.random, np.random.rand, torch.Tensor.normal_, functional.dropout
     seed_all(1, mode=True)
