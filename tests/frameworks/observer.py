@@ -1,27 +1,29 @@
 """Plain hooks that see what a recording should see: an account of the same run that shares no code with ours."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
+from torch.distributed.tensor import DTensor
+
+from probe_patch.runtime.capture.names import Model
 
 Numbers = dict[str, Any]
 
 
 class Observer:
-    """What the modules of some chunks were called with and gave, by the names that entries have.
+    """What the modules of a model were called with and gave, by the names that entries have.
 
     Attributes:
         calls: by forward entry, in the order in which they ended: ``parent``, and the numbers of the tensors among
             ``inputs``, ``outputs``, ``parameters``, and of the gradients that ``arrived`` at its outputs.
-        gradients: of the chunks' parameters, by module and parameter, as the backward passes left them.
+        gradients: of the model's parameters, by module and parameter, as the backward passes left them.
     """
 
     def __init__(self) -> None:
@@ -32,9 +34,9 @@ class Observer:
         self._begun: dict[str, dict[str, Any]] = {}
 
     @contextmanager
-    def watch(self, chunks: Sequence[nn.Module]) -> Iterator[None]:
+    def watch(self, model: Model) -> Iterator[None]:
         handles = []
-        named = list(labelled(chunks))
+        named = list(labelled(model))
         for label, module in named:
             handles.append(module.register_forward_pre_hook(partial(self._before, label), with_kwargs=True))
             handles.append(module.register_forward_hook(partial(self._after, label)))
@@ -72,12 +74,13 @@ class Observer:
         call["arrived"].append([index, numbers(gradient)])
 
 
-def labelled(chunks: Sequence[nn.Module]) -> Iterator[tuple[str, nn.Module]]:
-    """Every sub-module of chunks that are recorded as a list, with its label; none of the models under test share."""
-    for number, chunk in enumerate(chunks):
+def labelled(model: Model) -> Iterator[tuple[str, nn.Module]]:
+    """Every sub-module with its label, which has the number of its chunk if there is a list of them."""
+    chunks = [("Module", model)] if isinstance(model, nn.Module) else [(f"Module.{n}", m) for n, m in enumerate(model)]
+    for prefix, chunk in chunks:
         for name, module in chunk.named_modules():
             if name:
-                yield f"Module.{number}.{name}.{type(module).__name__}", module
+                yield f"{prefix}.{name}.{type(module).__name__}", module
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
@@ -94,10 +97,15 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
 
 
 def numbers(tensor: Tensor) -> Numbers:
-    """In float64; ``scale`` is the mean magnitude, to which an error of the mean is relative."""
+    """Of this rank's part of it, in float64; to ``scale``, the mean magnitude, an error of the mean is relative.
+
+    What is empty or still being communicated has no numbers.
+    """
     tensor = tensor.detach()
+    if isinstance(tensor, DTensor):
+        tensor = tensor.to_local()
     found: Numbers = {"dtype": str(tensor.dtype), "shape": list(tensor.shape)}
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or (isinstance(tensor, AsyncCollectiveTensor) and not tensor.completed):
         return found
     exact = tensor.to(torch.float64)
     found |= {"Max": exact.max().item(), "Min": exact.min().item(), "Mean": exact.mean().item()}

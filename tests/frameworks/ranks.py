@@ -4,6 +4,7 @@ A program is a module of tests with ``def run(job: Job) -> Result``; ``launch`` 
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,7 +43,12 @@ def launch(program: str, ranks: int, scratch: Path) -> list[Result]:
     try:
         for job, log in zip(jobs, logs, strict=True):
             with log.open("w") as said:
-                process = subprocess.Popen([*command, json.dumps(asdict(job))], stdout=said, stderr=said)
+                process = subprocess.Popen(
+                    [*command, json.dumps(asdict(job))],
+                    env={**os.environ, "RANK": str(job.rank), "WORLD_SIZE": str(ranks), "HF_HUB_OFFLINE": "1"},
+                    stdout=said,
+                    stderr=said,
+                )
             running.append(process)
         codes = [process.wait(PATIENCE_S) for process in running]
     finally:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.frameworks.agreement import assert_agree, assert_numbers, entries, parent, tensors
-from tests.frameworks.megatron.shapes import (
-    LENGTH,
-    LEVELS,
-    OBSERVED_STEP,
-    ROWS,
-    SHAPES,
-    STEPS,
-    dump_path_of,
+from tests.frameworks.agreement import (
+    assert_calls_agree,
+    assert_gradients_of_outputs_agree,
+    assert_parameter_gradients_agree,
+    assert_values_agree,
+    entries,
+    tensors,
 )
+from tests.frameworks.megatron.shapes import LENGTH, ROWS, SHAPES
 from tests.frameworks.ranks import Result, launch
+from tests.frameworks.recording import LEVELS, OBSERVED_STEP, STEPS, dump_path_of
 from tests.runtime.dumps import DumpOnDisk, read_dump
 
 RANKS = (0, 1)
@@ -95,21 +95,11 @@ def test_every_step_is_recorded_without_problems(recorded: Recorded, name: str, 
 
 @at_each_level_with_modules
 @each_model
-def test_each_call_of_a_module_has_its_entry_and_its_parent(recorded: Recorded) -> None:
+def test_each_call_of_a_module_has_its_entry_and_its_parent(recorded: Recorded, name: str) -> None:
     for rank in RANKS:
-        dump, seen = recorded.dump(rank), recorded.seen(rank)
-        found = entries(dump, "forward")
-        assert set(found) == set(seen)
-        assert {entry: parent(dump, entry) for entry in found} == {
-            entry: call["parent"] for entry, call in seen.items()
-        }
-
-
-@at_each_level_with_modules
-@each_model
-def test_each_module_is_called_once_per_micro_batch(recorded: Recorded, name: str) -> None:
-    for rank in RANKS:
-        calls = Counter(entry.rpartition(".forward.")[0] for entry in entries(recorded.dump(rank), "forward"))
+        dump = recorded.dump(rank)
+        assert_calls_agree(dump, recorded.seen(rank))
+        calls = Counter(entry.rpartition(".forward.")[0] for entry in entries(dump, "forward"))
         assert set(calls.values()) == {SHAPES[name].micro_batches}
 
 
@@ -117,62 +107,22 @@ def test_each_module_is_called_once_per_micro_batch(recorded: Recorded, name: st
 @each_model
 def test_inputs_outputs_and_parameters_are_what_plain_hooks_see(recorded: Recorded) -> None:
     for rank in RANKS:
-        found = entries(recorded.dump(rank), "forward")
-        for entry, call in recorded.seen(rank).items():
-            record = found[entry]
-            assert_agree([record["input_args"], record["input_kwargs"]], call["inputs"])
-            assert_agree(record["output"], call["outputs"])
-            assert list(record["parameters"]) == list(call["parameters"])
-            assert_agree(list(record["parameters"].values()), list(call["parameters"].values()))
+        assert_values_agree(recorded.dump(rank), recorded.seen(rank))
 
 
 @at_each_level_with_modules
 @each_model
 def test_the_gradients_of_outputs_are_what_plain_hooks_see(recorded: Recorded) -> None:
     for rank in RANKS:
-        found, seen = entries(recorded.dump(rank), "backward"), recorded.seen(rank)
-        reached = {_backward(entry): call["arrived"] for entry, call in seen.items() if call["arrived"]}
-        assert set(found) == set(reached)
-        assert reached
-        for entry, arrived in reached.items():
-            by_index = dict(arrived)
-            records = {index: record for index, record in enumerate(found[entry]["input"]) if record is not None}
-            assert set(records) == set(by_index)
-            for index, record in records.items():
-                assert_numbers(record, by_index[index])
-
-
-@at_each_level_with_modules
-@each_model
-def test_the_parent_of_a_backward_is_the_backward_of_what_the_forward_ran_in(recorded: Recorded) -> None:
-    for rank in RANKS:
-        dump, seen = recorded.dump(rank), recorded.seen(rank)
-        for entry in entries(dump, "backward"):
-            around = seen[_forward(entry)]["parent"]
-            while around is not None and not seen[around]["arrived"]:
-                around = seen[around]["parent"]
-            assert parent(dump, entry) == (None if around is None else _backward(around))
+        assert_gradients_of_outputs_agree(recorded.dump(rank), recorded.seen(rank))
 
 
 @at_each_level_with_modules
 @each_model
 def test_the_gradients_of_parameters_add_up_to_what_training_is_left_with(recorded: Recorded, name: str) -> None:
-    micro_batches = SHAPES[name].micro_batches
     for rank in RANKS:
-        found = entries(recorded.dump(rank), "parameters_grad")
-        left = {label: gradients for label, gradients in recorded.results[rank]["gradients"].items() if gradients}
-        assert set(found) == {f"{label}.parameters_grad.{n}" for label in left for n in range(micro_batches)}
-        for label, gradients in left.items():
-            parts = [found[f"{label}.parameters_grad.{n}"] for n in range(micro_batches)]
-            assert all(set(part) == set(gradients) for part in parts)
-            for parameter, total in gradients.items():
-                records = [part[parameter][0] for part in parts]
-                assert {tuple(record["shape"]) for record in records} == {tuple(total["shape"])}
-                assert sum(record["Mean"] for record in records) == pytest.approx(
-                    total["Mean"], rel=1e-5, abs=1e-5 * total["scale"]
-                )
-                if micro_batches == 1:
-                    assert_numbers(records[0], total)
+        gradients = recorded.results[rank]["gradients"]
+        assert_parameter_gradients_agree(recorded.dump(rank), gradients, SHAPES[name].micro_batches)
 
 
 @at_each_level_with_modules
@@ -248,14 +198,6 @@ def test_each_rank_records_its_own_experts(recorded: Recorded, name: str) -> Non
     tokens = ROWS * LENGTH * (len(RANKS) // shape.tensor)
     assert set(rows.values()) == {2 * tokens}
     assert len(rows) == shape.layers * shape.micro_batches
-
-
-def _backward(entry: str) -> str:
-    return entry.replace(".forward.", ".backward.")
-
-
-def _forward(entry: str) -> str:
-    return entry.replace(".backward.", ".forward.")
 
 
 def _inputs(record: dict[str, Any]) -> list[Any]:

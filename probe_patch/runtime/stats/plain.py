@@ -17,6 +17,9 @@ def plain_values(tensor: Tensor) -> Tensor | None:
 
     None when there are none to be had: tensors inside ``torch.func`` transforms, and wrapper subclasses, whose own
     code would run on every reduction.
+
+    Raises:
+        ValueError: the values are still being communicated.
     """
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
@@ -36,10 +39,22 @@ def is_dtensor(tensor: Tensor) -> bool:
     )
 
 
+def _is_asynchronous(tensor: Tensor) -> bool:
+    """Whether this is what a functional collective returns before it is done, or DTensor for it."""
+    collectives = sys.modules.get("torch.distributed._functional_collectives")
+    asynchronous = getattr(collectives, "AsyncCollectiveTensor", None)
+    return asynchronous is not None and isinstance(tensor, asynchronous)
+
+
 def _inside_subclass(tensor: Tensor) -> Tensor | None:
     if is_dtensor(tensor):
         local: Tensor = tensor._local_tensor  # type: ignore[attr-defined]
         return plain_values(local)
+    if _is_asynchronous(tensor):
+        # Waiting before the run does could be waiting for a rank that waits for this one.
+        if not tensor.completed:  # type: ignore[attr-defined]
+            raise ValueError("its values were still being communicated, so it has no numbers")
+        return plain_values(tensor.elem)  # type: ignore[attr-defined]
     if tensor.layout is torch.jagged:
         return plain_values(tensor.values())
     if type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:

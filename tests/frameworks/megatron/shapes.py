@@ -2,15 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 VOCABULARY, LENGTH, ROWS = 64, 8, 2
-STEPS = 5
-OBSERVED_STEP = 1
-"""The one that plain hooks see: the weights have moved by then."""
-
-LEVELS: Final = ("L0", "L1", "mix")
 
 
 @dataclass(frozen=True)
@@ -51,8 +45,3 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "pipeline": Shape(pipeline=2, layers=4, micro_batches=3),
     "virtual pipeline": Shape(pipeline=2, chunks=2, layers=4, micro_batches=4),
 }
-
-
-def dump_path_of(scratch: Path, name: str, level: str) -> Path:
-    """Where a model's recording is."""
-    return scratch / "dumps" / level / name

@@ -1,10 +1,10 @@
 """Five optimizer steps of a small GPT through megatron-core's own schedules, and every bit of what they computed."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from tests.frameworks import fingerprints
 from tests.frameworks.megatron.gpt import build
-from tests.frameworks.megatron.shapes import LENGTH, ROWS, STEPS, VOCABULARY, Shape
-
-Around: TypeAlias = Callable[[Sequence[nn.Module]], AbstractContextManager[object]]
+from tests.frameworks.megatron.shapes import LENGTH, ROWS, VOCABULARY, Shape
+from tests.frameworks.recording import STEPS, Around
 
 
 def train(shape: Shape, steps: int = STEPS, around: Around = lambda chunks: nullcontext()) -> dict[str, Any]:
