@@ -19,6 +19,8 @@ from tests.frameworks.sharded.layouts import FULLY_SHARDED, LAYOUTS
 from tests.runtime.dumps import DumpOnDisk, read_dump
 
 RANKS = (0, 1)
+WRAPPED = re.compile(r"_fsdp_wrapped_module\.|Module\.(module\.)?|FSDP(?=Linear)")
+"""What a wrapper adds to names."""
 
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 each_level = pytest.mark.parametrize("level", LEVELS)
@@ -110,17 +112,23 @@ def test_of_a_wrapped_model_the_gradients_are_those_before_the_reduction(
         assert mean == pytest.approx(total["Mean"], rel=1e-5, abs=1e-5 * total["scale"])
 
 
-@each_level
+@at_each_level_with_modules
 @pytest.mark.parametrize("layout", FULLY_SHARDED)
-def test_that_the_gradients_of_fully_sharded_parameters_are_missing_is_said(
+def test_fully_sharded_parameters_get_the_same_gradients_as_replicated_ones(
     results: list[Result], scratch: Path, layout: str, level: str
 ) -> None:
-    dump = read(scratch, layout, level, 0)
-    assert entries(dump, "parameters_grad") == {}
-    said = [problem["message"] for problem in dump.meta["problems"]]
-    assert [sentence.partition(",")[0] for sentence in said] == (
-        ["the model is fully sharded (FSDP)"] if level != "L1" else []
-    )
+    for rank in RANKS:
+        sharded, replicated = (
+            {
+                WRAPPED.sub("", f"{entry}.{name}"): gradient["Norm"]
+                for entry, record in entries(read(scratch, kind, level, rank), "parameters_grad").items()
+                for name, (gradient,) in record.items()
+            }
+            for kind in (layout, "DistributedDataParallel")
+        )
+        assert len(sharded) == len(replicated) > 0
+        assert sharded == pytest.approx(replicated, rel=1e-6)
+        assert read(scratch, layout, level, rank).meta["problems"] == []
 
 
 @pytest.mark.parametrize(
