@@ -61,7 +61,7 @@ def launch_args(
     """
     found = _named(sglang_version, tree, python) if sglang_version is not None else _look(tree, python)
     config = None if config_file is None else checked_config(config_file)
-    modes = frozenset({"extend"}) if config is None else dumped_modes(config)
+    modes = frozenset({"extend"}) if config is None else dumped_modes(config.rollout)
     advices = advice(found.version, via, modes, "L0" if config is None else config.level, found.fields)
     if output == "json":
         click.echo(json.dumps(_document(found, via, advices), indent=2))
