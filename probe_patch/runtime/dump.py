@@ -14,6 +14,7 @@ from probe_patch.runtime.folders import open_step
 from probe_patch.runtime.json_text import json_text
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.meta import Meta
+from probe_patch.runtime.nan_check import NanCheck
 from probe_patch.runtime.occasion import Occasion
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.ranks import Identity
@@ -45,6 +46,7 @@ class Dump:
         self._started = datetime.now(timezone.utc)
         self.folder = open_step(claim, step)
         problems = Problems(said)
+        self._nan_check = NanCheck(identity.rank) if settings.task == "nan_check" else None
         self.store = Store(
             problems,
             settings.wanted,
@@ -52,6 +54,7 @@ class Dump:
             recorder_into(self.folder, settings.asked, problems),
             settings.most_entries,
             json_text(settings.strict_json),
+            self._nan_check,
         )
 
     def write(self, ended_by: BaseException | None) -> bool:
@@ -97,9 +100,10 @@ class Dump:
             return {}
 
     def _meta(self, ended_by: BaseException | None) -> Meta:
+        found = {} if self._nan_check is None else self._nan_check.members()
         return Meta(
             step=self._step,
-            about=self._described(self._occasion.members),
+            about={**self._described(self._occasion.members), **found},
             identity=self._identity,
             records=self._settings.wanted.directions(),
             entries=self.store.entries,

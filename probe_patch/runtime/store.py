@@ -14,6 +14,7 @@ from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import JsonText, bare_tokens
+from probe_patch.runtime.nan_check import NanCheck
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.table import Readings
@@ -34,6 +35,7 @@ class Store:
         recorder: makes the records; statistics by default.
         most_entries: how many entries are recorded; None for all.
         json_text: how records are written.
+        nan_check: where given, only what it keeps is written.
 
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
@@ -50,6 +52,7 @@ class Store:
         recorder: Recorder | None = None,
         most_entries: int | None = None,
         json_text: JsonText = bare_tokens,
+        nan_check: NanCheck | None = None,
     ) -> None:
         self.problems = problems
         self.wanted = wanted
@@ -65,6 +68,7 @@ class Store:
         self.recorder = recorder or Recorder(Statistics(), problems)
         self._most_entries = most_entries
         self._json_text = json_text
+        self._nan_check = nan_check
         self._admitted: set[str] = set()
         self._calls: dict[CallName, int] = {}
         self._passes: dict[ModuleName, int] = {}
@@ -183,8 +187,19 @@ class Store:
             self._flushed += len(finished)
             self._finish_files()
             readings = self._readings()
+            if self._nan_check is not None:
+                finished = self._kept(self._nan_check, finished, readings)
             if self.wanted.values:
                 self.lines += [self._line(entry, record, readings) for entry, record in finished]
+
+    def _kept(
+        self, nan_check: NanCheck, finished: "list[tuple[str, Record]]", readings: Readings | None
+    ) -> "list[tuple[str, Record]]":
+        kept = nan_check.keep(finished, readings, self._parents.get)
+        dropped = {entry for entry, _ in finished} - {entry for entry, _ in kept}
+        self._taken -= dropped
+        self.stacks.drop(dropped)
+        return kept
 
     def _finish_files(self) -> None:
         try:

@@ -11,6 +11,7 @@ from tests.runtime.dumps import DumpOnDisk, read_dump
 
 Configured = Callable[..., PrecisionDebugger]
 Record = Callable[..., DumpOnDisk]
+AskedFor = Callable[..., PrecisionDebugger]
 
 
 @pytest.fixture
@@ -29,6 +30,19 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Configured:
         path = tmp_path / f"{level}-{'-'.join(data_mode)}.json"
         keys = {"level": level, "dump_path": str(tmp_path / "dump"), "statistics": {"data_mode": list(data_mode)}}
         path.write_text(json.dumps(keys), encoding="utf-8")
+        return PrecisionDebugger(path)
+
+    return make
+
+
+@pytest.fixture
+def asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AskedFor:
+    """Makes debuggers as ``debugger``, of a config.json with these keys besides."""
+    monkeypatch.setenv("RANK", "0")
+
+    def make(**keys: object) -> PrecisionDebugger:
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({"level": "L0", "dump_path": str(tmp_path / "dump")} | keys), encoding="utf-8")
         return PrecisionDebugger(path)
 
     return make

@@ -33,6 +33,7 @@ class TensorRecord:
         shape: that of the values looked at; None stands for a length that is not known.
         taken: what was taken of its values, in the terms of ``contents``.
         file: where its values are saved; None where they are not.
+        number: how many tensors of the dump were recorded before it, and itself.
     """
 
     type_name: str
@@ -43,6 +44,7 @@ class TensorRecord:
     placement: Placement | None
     file: TensorFile | None
     contents: Contents
+    number: int
 
     def as_json(self, readings: Readings | None) -> dict[str, Record]:
         """The record in dump.json's key order; without readings its numbers are null."""

@@ -150,6 +150,7 @@ class Recorder:
             placement=placement_of(tensor) if is_dtensor(tensor) else None,
             file=self._saved(values, place) if place and values is not None else None,
             contents=self._contents,
+            number=self.tensors,
         )
 
     def _values(self, tensor: Tensor) -> Tensor | None:

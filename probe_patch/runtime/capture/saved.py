@@ -39,6 +39,8 @@ class SavedValues:
             number = self._counts[name]
             self._counts[name] += 1
             entry = f"{name}.{number}.debug"
+            if not store.admits(entry):
+                return
             with apart_from_the_run():
                 store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:

@@ -3,7 +3,7 @@
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final, TypeAlias
@@ -33,10 +33,16 @@ class CallStacks:
             entries = self._known[sites] = self._groups.setdefault(texts, [])
         entries.append(entry)
 
+    def drop(self, entries: Collection[str]) -> None:
+        """Forget these entries."""
+        for group in self._groups.values():
+            group[:] = [entry for entry in group if entry not in entries]
+
     def groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
         """The entries that share a stack, and the stack's frames as text."""
         for texts, entries in self._groups.items():
-            yield entries, texts
+            if entries:
+                yield entries, texts
 
     def _text(self, site: _Site, frame: FrameType) -> str | None:
         if site not in self._texts:
