@@ -1,6 +1,5 @@
 """Everything that is put on a model and on a thread while something is recorded, and its removal."""
 
-from probe_patch.runtime.capture.fully_sharded import NO_PARAMETER_GRADIENTS, is_fully_sharded
 from probe_patch.runtime.capture.functions.labels import Labels
 from probe_patch.runtime.capture.functions.mode import FunctionMode, push, remove
 from probe_patch.runtime.capture.modules import ModuleCapture
@@ -23,8 +22,6 @@ class Capture:
         """Begin. Functions are recorded on the calling thread."""
         if model is not None and self._wanted.modules:
             self._modules.attach(model)
-            if self._wanted.backward and is_fully_sharded(model):
-                self._store.problems.note("recording the gradients of parameters", NO_PARAMETER_GRADIENTS)
         if self._wanted.functions is not None:
             self._mode = FunctionMode(self._session, Labels(self._wanted.functions))
             push(self._mode)
