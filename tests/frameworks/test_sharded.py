@@ -16,7 +16,7 @@ from tests.frameworks.agreement import (
 )
 from tests.frameworks.ranks import Result, launch
 from tests.frameworks.recording import LEVELS, OBSERVED_STEP, STEPS, dump_path_of
-from tests.frameworks.sharded.layouts import LAYOUTS
+from tests.frameworks.sharded.layouts import FULLY_SHARDED, LAYOUTS
 from tests.runtime.dumps import DumpOnDisk, read_dump
 
 RANKS = (0, 1)
@@ -90,7 +90,7 @@ def test_what_is_still_being_communicated_has_no_numbers_and_that_is_said(
 
 
 @at_each_level_with_modules
-@pytest.mark.parametrize("layout", ["DistributedDataParallel"])
+@pytest.mark.parametrize("layout", [*FULLY_SHARDED, "DistributedDataParallel"])
 def test_before_a_reduction_each_rank_has_its_own_gradients(
     results: list[Result], scratch: Path, layout: str, level: str
 ) -> None:
