@@ -22,7 +22,8 @@ class Observer:
 
     Attributes:
         calls: by forward entry, in the order in which they ended: ``parent``, and the numbers of the tensors among
-            ``inputs``, ``outputs``, ``parameters``, and of the gradients that ``arrived`` at its outputs.
+            ``inputs``, ``outputs``, ``parameters``, and of the gradients that ``arrived`` at its outputs. Those
+            ``arrived_again`` came to outputs that the backward pass computed again; it does so for the latest call.
         gradients: of the model's parameters, by module and parameter, as the backward passes left them.
     """
 
@@ -53,25 +54,36 @@ class Observer:
         entry = f"{label}.forward.{self._numbers_of_calls[label]}"
         self._numbers_of_calls[label] += 1
         seen = [numbers(tensor) for tensor in tensors_in((args, kwargs))]
-        self._begun[entry] = {"parent": self._open[-1] if self._open else None, "inputs": seen, "arrived": []}
+        self._begun[entry] = {
+            "parent": self._open[-1] if self._open else None,
+            "inputs": seen,
+            "arrived": [],
+            "arrived_again": [],
+        }
         self._open.append(entry)
 
     def _after(self, label: str, module: nn.Module, args: Any, output: Any) -> None:
+        outputs = list(tensors_in(output))
         if torch._C._current_graph_task_id() != -1:
+            latest = self.calls[f"{label}.forward.{self._numbers_of_calls[label] - 1}"]
+            self._await(outputs, latest["arrived_again"])
             return
         entry = self._open.pop()
         assert entry.startswith(f"{label}.forward.")
         call = self.calls[entry] = self._begun.pop(entry)
-        outputs = list(tensors_in(output))
         call["outputs"] = [numbers(tensor) for tensor in outputs]
         own = module.named_parameters(recurse=False)
         call["parameters"] = {name: numbers(parameter) for name, parameter in own}
+        self._await(outputs, call["arrived"])
+
+    def _await(self, outputs: list[Tensor], arrived: list[Any]) -> None:
         for index, tensor in enumerate(outputs):
             if tensor.requires_grad:
-                tensor.register_hook(partial(self._arrived, call, index))  # type: ignore[no-untyped-call]
+                tensor.register_hook(partial(_note, arrived, index))  # type: ignore[no-untyped-call]
 
-    def _arrived(self, call: dict[str, Any], index: int, gradient: Tensor) -> None:
-        call["arrived"].append([index, numbers(gradient)])
+
+def _note(arrived: list[Any], index: int, gradient: Tensor) -> None:
+    arrived.append([index, numbers(gradient)])
 
 
 def labelled(model: Model) -> Iterator[tuple[str, nn.Module]]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -125,6 +124,6 @@ def _products(dump: DumpOnDisk) -> set[str]:
     return {entry for entry in dump.data if entry.startswith("Torch.matmul.") and entry.endswith(".forward")}
 
 
-def _modules_only(dump: DumpOnDisk) -> Any:
+def _modules_only(dump: DumpOnDisk) -> DumpOnDisk:
     data = {entry: record for entry, record in dump.data.items() if entry.startswith("Module.")}
     return replace(dump, dump={**dump.dump, "data": data})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -13,8 +13,8 @@ from tests.runtime.dumps import read_dump
 from tests.runtime.toys import Mlp, ones
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def trained(steps: int, width: int, elsewhere: bool) -> Iterator[Any]:
