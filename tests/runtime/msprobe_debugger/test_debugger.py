@@ -9,8 +9,8 @@ import pytest
 from probe_patch.config import default_text
 from probe_patch.errors import ConfigError
 from probe_patch.runtime.msprobe.debugger import MsprobeDebugger
-from tests.runtime.msprobe.conftest import Configure
-from tests.runtime.msprobe.stand_in import StandInDebugger
+from tests.runtime.msprobe_debugger.conftest import Configure
+from tests.runtime.msprobe_debugger.stand_in import StandInDebugger
 
 
 def test_msprobe_gets_the_config_as_it_is(msprobe: type[StandInDebugger], configure: Configure) -> None:

@@ -13,8 +13,8 @@ from probe_patch.runtime.msprobe.service import MsprobeService
 from probe_patch.runtime.occasion import ByHand, TrainingPhase
 from probe_patch.runtime.ranks import Identity
 from probe_patch.runtime.slime import Probe
-from tests.runtime.msprobe.conftest import Configure
-from tests.runtime.msprobe.stand_in import Call, StandInDebugger
+from tests.runtime.msprobe_debugger.conftest import Configure
+from tests.runtime.msprobe_debugger.stand_in import Call, StandInDebugger
 
 REF, OLD, ACTOR = PHASE_FOLDERS.values()
 

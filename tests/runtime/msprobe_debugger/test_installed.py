@@ -10,8 +10,8 @@ import pytest
 
 from probe_patch.errors import ConfigError, SystemFailed
 from probe_patch.runtime.msprobe.debugger import MsprobeDebugger
-from tests.runtime.msprobe.conftest import Configure
-from tests.runtime.msprobe.stand_in import EarlyDebugger, StandInDebugger, modules
+from tests.runtime.msprobe_debugger.conftest import Configure
+from tests.runtime.msprobe_debugger.stand_in import EarlyDebugger, StandInDebugger, modules
 
 HOW = "pip install mindstudio-probe on every node, or apply the patch again without --debugger"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runtime.msprobe.stand_in import StandInDebugger, modules, process_of_its_own
+from tests.runtime.msprobe_debugger.stand_in import StandInDebugger, modules, process_of_its_own
 
 Configure = Callable[..., Path]
 

@@ -8,8 +8,8 @@ import pytest
 
 from probe_patch.errors import SystemFailed
 from probe_patch.runtime.sglang import Probe
-from tests.runtime.msprobe.conftest import Configure
-from tests.runtime.msprobe.stand_in import StandInDebugger
+from tests.runtime.msprobe_debugger.conftest import Configure
+from tests.runtime.msprobe_debugger.stand_in import StandInDebugger
 from tests.runtime.sglang.stand_in import PlainRunner, ServerArgs, decode, extend
 
 
