@@ -12,6 +12,7 @@ from tests.runtime.dumps import DumpOnDisk, only_rank, read_dump
 
 def debugger_with(folder: Path, **keys: Any) -> PrecisionDebugger:
     """Records every step at level L0, unless the keys say otherwise, into ``folder``/dump."""
+    folder.mkdir(exist_ok=True)
     path = folder / "config.json"
     path.write_text(json.dumps({"level": "L0", "dump_path": str(folder / "dump")} | keys), encoding="utf-8")
     return PrecisionDebugger(path)
