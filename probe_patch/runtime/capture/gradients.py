@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
+from probe_patch.runtime.capture.nested import tensors_in
 from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.plain import is_dtensor
 
@@ -86,12 +87,12 @@ class Gradients:
         if not torch.is_grad_enabled():
             return None
         with apart_from_the_run():
-            return Backward(call, list(_tensors(args)))
+            return Backward(call, list(tensors_in(args)))
 
     def after(self, backward: Backward, output: object) -> None:
         """Hook what the call has made."""
         with apart_from_the_run():
-            outputs = list(_tensors((output,)))
+            outputs = list(tensors_in((output,)))
             edges = [_edge_of(tensor) for tensor in outputs]
             inputs, backward.edges = backward.edges, []
             backward.arrived = [None] * len(outputs)
@@ -353,13 +354,3 @@ def _edge_of(tensor: Tensor) -> _Edge | None:
 def _hook(tensor: Tensor, hook: Callable[[Tensor], None]) -> RemovableHandle:
     handle: RemovableHandle = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
     return handle
-
-
-def _tensors(values: tuple[Any, ...]) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from _tensors(tuple(value))
-        elif isinstance(value, dict):
-            yield from _tensors(tuple(value.values()))
