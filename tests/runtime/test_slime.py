@@ -366,3 +366,20 @@ def test_a_debugger_also_works_with_a_plain_module(dump_path: Path, monkeypatch:
     actor.model(ones(1))
     actor.probe.stop(actor, "ref")
     assert list(read_phase(dump_path, "ref").data) == ["Module.0.Echo.forward.0", "Module.Sequential.forward.0"]
+
+
+def test_a_config_that_turns_recording_off_and_on_is_obeyed(
+    dump_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patience in ("WHILE_ON", "WHILE_OFF"):
+        monkeypatch.setattr(f"probe_patch.runtime.hot_config.{patience}", 0.0)
+    config = tmp_path / "config.json"
+    document = {"level": "L0", "dump_path": str(dump_path), "dump_enable": False}
+    config.write_text(json.dumps(document))
+    actor = patched()
+    actor.train_actor(0)
+    moved = tmp_path / "moved"
+    config.write_text(json.dumps(document | {"dump_enable": True, "dump_path": str(moved)}))
+    actor.train_actor(1)
+    assert not dump_path.exists()
+    assert [read_phase(moved, phase, 1).meta["rollout_id"] for phase in PHASES] == [1, 1, 1]

@@ -539,3 +539,24 @@ def test_at_its_end_a_process_that_recorded_nothing_says_why_once(
     done = subprocess.run([sys.executable, "-c", program, str(skipped)], capture_output=True, text=True, check=True)
     (sentence,) = [line for line in done.stderr.splitlines() if "nothing is recorded yet" in line]
     assert cause in sentence
+
+
+def test_a_config_that_turns_recording_off_and_on_and_moves_it_is_obeyed(
+    configure: Configure, runner_class: type[PlainRunner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patience in ("WHILE_ON", "WHILE_OFF"):
+        monkeypatch.setattr(f"probe_patch.runtime.hot_config.{patience}", 0.0)
+    dump = configure()
+    config, moved = tmp_path / "config.json", tmp_path / "moved"
+    document = json.loads(config.read_text()) | {"dump_enable": False}
+    config.write_text(json.dumps(document))
+    runner = runner_class()
+    runner.forward(extend(3))
+    config.write_text(json.dumps(document | {"dump_enable": True}))
+    runner.forward(extend(3))
+    document |= {"dump_enable": True, "dump_path": str(moved), "rollout": {"modes": ["decode"]}}
+    config.write_text(json.dumps(document))
+    for batch in (extend(3), decode()):
+        runner.forward(batch)
+    assert steps(dump / "rollout") == {"step1": "EXTEND"}
+    assert steps(moved / "rollout") == {"step2": "DECODE"}
