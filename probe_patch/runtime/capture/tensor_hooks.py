@@ -5,9 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.utils.hooks import RemovableHandle
 
 
