@@ -1,6 +1,8 @@
 """Failures of the dump stay in the dump: noted in meta.json, said once, never raised into the run."""
 
-from collections.abc import Iterable
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.stats.table import StatisticsTable
-from tests.runtime.conftest import Record
+from tests.runtime.conftest import AskedFor, Record
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Mlp, ones
 
@@ -161,3 +163,166 @@ def test_problems_belong_to_the_dump_they_happened_in(
             debugger.stop()
         counts.append((tmp_path / name / "step0/rank0/meta.json").read_text().count("broken on purpose"))
     assert counts == [1, 0]
+
+
+class Unreadable(Mapping[str, Tensor]):
+    """An argument that raises whenever somebody looks into it."""
+
+    def __getitem__(self, key: str) -> Tensor:
+        raise RuntimeError("not yours to read")
+
+    def __iter__(self) -> Iterator[str]:
+        yield "key"
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Training(nn.Module):
+    """Modules and functions, with an argument that is not theirs to read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mlp = Mlp()
+
+    def forward(self, x: Tensor, extra: object = None) -> Any:
+        return torch.exp(self.mlp(x))
+
+
+CAPTURE = "probe_patch.runtime.capture."
+LEVELS = ("L0", "L1", "mix", "debug")
+TASKS: tuple[dict[str, Any], ...] = (
+    {"task": "statistics"},
+    {"task": "statistics", "statistics": {"summary_mode": "md5"}},
+    {"task": "statistics", "statistics": {"summary_mode": "xor"}},
+    {"task": "tensor"},
+    {"task": "structure"},
+    {"task": "nan_check"},
+)
+FAULTS: dict[str, tuple[str, frozenset[str]]] = {
+    "a tensor that cannot be read": (f"{CAPTURE}records.plain_values", frozenset(LEVELS)),
+    "a tensor that cannot be measured": ("probe_patch.runtime.stats.reference.measure", frozenset()),
+    "numbers that cannot be read back": (f"{CAPTURE}records.Recorder.read", frozenset(LEVELS)),
+    "a name that cannot be given": ("probe_patch.runtime.store.Store.open_call", frozenset({"L0", "L1", "mix"})),
+    "a call that cannot be closed": ("probe_patch.runtime.store.Store.close_call", frozenset({"L0", "L1", "mix"})),
+    "inputs whose gradients cannot be awaited": (
+        f"{CAPTURE}gradients.Gradients.before",
+        frozenset({"L0", "L1", "mix"}),
+    ),
+    "outputs whose gradients cannot be awaited": (
+        f"{CAPTURE}gradients.Gradients.after",
+        frozenset({"L0", "L1", "mix"}),
+    ),
+    "a gradient that cannot be taken": (f"{CAPTURE}gradients.Gradients.takes", frozenset({"L0", "L1", "mix"})),
+    "a parameter's gradient": ("probe_patch.runtime.store.Store.parameters_gradient", frozenset({"L0", "mix"})),
+    "a value that cannot be saved": (f"{CAPTURE}records.Recorder.saved", frozenset({"debug"})),
+    "a call stack": (f"{CAPTURE}stacks.CallStacks.add", frozenset({"L0", "L1", "mix"})),
+    "an end of step": ("probe_patch.runtime.store.Store.flush", frozenset(LEVELS)),
+    "a full disk for the dump": ("dump.json", frozenset({"L0", "L1", "mix"})),
+    "a full disk for what was saved": ("debug.json", frozenset({"debug"})),
+    "a full disk for the call stacks": ("stack.json", frozenset({"L0", "L1", "mix"})),
+    "a full disk for all": ("", frozenset(LEVELS)),
+    "a full disk for tensors": ("torch.save", frozenset()),
+    "a folder that cannot be had": ("probe_patch.runtime.dump.open_step", frozenset(LEVELS)),
+}
+
+
+def _asked() -> Iterator[tuple[str, dict[str, Any]]]:
+    for level, task in itertools.product(LEVELS, TASKS):
+        if level != "debug" or task["task"] in ("statistics", "tensor"):
+            yield level, task
+
+
+def _can_happen(fault: str, level: str, task: dict[str, Any]) -> bool:
+    if task["task"] == "structure" and fault == "a tensor that cannot be read":
+        return False
+    if fault == "a tensor that cannot be measured":
+        return "statistics" not in task and task["task"] in ("statistics", "tensor")
+    if fault == "a full disk for tensors":
+        return task == {"task": "tensor"}
+    return level in FAULTS[fault][1]
+
+
+CASES = [
+    pytest.param(
+        level, task, fault, id=f"{level}, {'-'.join([task['task'], *task.get('statistics', {}).values()])}, {fault}"
+    )
+    for level, task in _asked()
+    for fault in FAULTS
+    if _can_happen(fault, level, task)
+]
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    if target and not target.endswith(".json"):
+        monkeypatch.setattr(target, broken)
+        return
+
+    def full(path: Path, pieces: Iterable[str | bytes]) -> None:
+        if not target or path.name == target:
+            raise OSError(28, "broken on purpose")
+        write_atomically(path, pieces)
+
+    monkeypatch.setattr("probe_patch.runtime.dump.write_atomically", full)
+
+
+def train(debugger: PrecisionDebugger | None, model: Training) -> list[Tensor]:
+    """A step of training, recorded or not: everything that may not change."""
+    x = torch.linspace(-1, 1, 8).reshape(2, 4).requires_grad_()
+    for parameter in model.parameters():
+        parameter.grad = None
+    if debugger is not None:
+        debugger.start(model)
+    output = model(x, Unreadable())
+    if debugger is not None:
+        debugger.save({"output": output}, "output")
+        debugger.save(Unreadable(), "unreadable")
+    output.sum().backward()
+    if debugger is not None:
+        debugger.stop()
+        debugger.step()
+    gradients = [parameter.grad for parameter in (x, *model.parameters())]
+    return [output.detach(), *(gradient for gradient in gradients if gradient is not None)]
+
+
+@pytest.mark.parametrize(("level", "task", "fault"), CASES)
+def test_no_failure_of_ours_reaches_the_training_and_each_is_told(
+    asked_for: AskedFor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    level: str,
+    task: dict[str, Any],
+    fault: str,
+) -> None:
+    model = Training()
+    expected = train(None, model)
+    debugger = asked_for(level=level, **task)
+    if FAULTS[fault][0] == "probe_patch.runtime.stats.reference.measure":
+        monkeypatch.setattr(StatisticsTable, "add", broken)
+    else:
+        _break(monkeypatch, FAULTS[fault][0])
+    found = train(debugger, model)
+    assert len(found) == len(expected)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    monkeypatch.undo()
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert not any(parameter._backward_hooks for parameter in model.parameters())
+    assert torch._C._len_torch_function_stack() == 0
+    said = [text for text in caplog.messages if "broken on purpose" in text]
+    kinds = [text.partition(" failed (")[0] for text in said]
+    assert said
+    assert len(set(kinds)) == len(kinds)
+    assert len([text for text in caplog.messages if "not yours to read" in text]) <= 1
+    meta = tmp_path / "dump/step0/rank0/meta.json"
+    if fault not in ("a full disk for all", "a folder that cannot be had"):
+        assert "broken on purpose" in meta.read_text()
+
+
+def test_a_run_without_faults_has_no_problems_but_the_unreadable_argument(asked_for: AskedFor, tmp_path: Path) -> None:
+    """Else the table above would show nothing."""
+    train(asked_for(level="mix"), Training())
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert problems_of(dump) == {"recording a value": 1}
+    output = dump.data["Module.Training.forward.0"]["output"][0]
+    assert math.isfinite(output["Norm"])

@@ -10,12 +10,11 @@ from torch import Tensor
 from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import listed_parts, named_parts
 from probe_patch.runtime.capture.session import Session
+from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from torch.utils.hooks import RemovableHandle
 
     from probe_patch.runtime.store import Store
 
@@ -26,13 +25,10 @@ class SavedValues:
     def __init__(self, store: Store) -> None:
         self._session = Session(store)
         self._counts: Counter[str] = Counter()
-        self._handles: list[RemovableHandle] = []
+        self._hooks: list[TensorHook] = []
 
     def save(self, value: object, name: str, with_gradient: bool) -> None:
-        """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors.
-
-        Raises whatever the value does; the caller keeps it.
-        """
+        """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors."""
         if not self._session.enter():
             return
         try:
@@ -46,21 +42,24 @@ class SavedValues:
                 store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
                 self._await_gradients(f"{name}_grad.{number}.debug", value)
+        except Exception as error:
+            self._session.store.problems.note("recording a value", error)
         finally:
             self._session.leave()
 
     def detach(self) -> None:
         """Take the hooks off."""
         self._session.close()
-        handles, self._handles = self._handles, []
-        for handle in handles:
-            handle.remove()
+        hooks, self._hooks = self._hooks, []
+        for hook in hooks:
+            hook.remove()
 
     def _await_gradients(self, entry: str, value: object) -> None:
+        self._session.store.saved[entry] = None  # what stays where the value cannot be looked into
         for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
             if place.tensor.requires_grad:
                 hook = _Arrival(self._session, entry, place.at)
-                self._handles.append(place.tensor.register_hook(hook))  # type: ignore[no-untyped-call]
+                self._hooks.append(TensorHook(place.tensor, hook))
 
 
 class _Place(NamedTuple):
@@ -92,10 +91,8 @@ def _places(value: object, at: _Place, around: frozenset[int]) -> Iterator[_Awai
         yield from _places(part, _Place(inside, key, f"{at.path}.{key}" if at.path else str(key)), around | {id(value)})
 
 
-class _Arrival:
+class _Arrival(GradientHook):
     """The hook of one tensor: records its first gradient, and lets it pass as it is."""
-
-    __torch_unserializable__ = True  # who saves the tensor is not warned of our hook
 
     def __init__(self, session: Session, entry: str, at: _Place) -> None:
         self._session = session
