@@ -120,6 +120,16 @@ def test_of_a_config_for_msprobe_only_what_we_act_on_is_judged(
         assert actor.read_bytes() == ORIGINAL
 
 
+@pytest.mark.parametrize("command", [("env",), ("launch-args", "--sglang-version", "0.5.9")])
+def test_a_config_that_only_msprobe_serves_is_taken_where_its_debugger_is_named(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    config = tmp_path / "c.json"
+    config.write_text('{"dump_path": "/d", "level": "L2", "task": "tensor"}')
+    assert run(*command, "--config", config).code == 2
+    assert run(*command, "--config", config, "--debugger", "msprobe").code == 0
+
+
 def test_a_native_sglang_is_left_to_its_own_hook(tmp_path: Path) -> None:
     file = lay_out_sglang("native", tmp_path / "alone") / runner_file("native")
     outcome = run("apply", tmp_path / "alone", "--debugger", "msprobe")

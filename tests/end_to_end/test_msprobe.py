@@ -106,7 +106,8 @@ def test_no_phase_holds_what_another_one_ran(trained: tuple[Path, jobs.Outcome, 
 def test_off_nothing_is_dumped_and_the_same_is_computed(trained: tuple[Path, jobs.Outcome, jobs.Outcome]) -> None:
     _, on, off = trained
     assert off.said == ()
-    assert on.result.rollouts == off.result.rollouts
+    assert on.result.numbers() == off.result.numbers()
+    assert not any(report.probe_patch_loaded for rollout in off.result.rollouts for report in rollout.ranks)
 
 
 def test_only_the_forwards_that_count_are_dumped_by_an_engine(scratch: Path) -> None:

@@ -33,6 +33,13 @@ class MsprobeDebugger:
             self.config = MsprobeSettings(load_config_for_msprobe(file))
             check_destination(self.config.folder())
             debugger = make_debugger(debugger_class, file, str(config_path or "the config.json for msProbe"))
+        if debugger.config.dump_path != self.config.dump_path:
+            LOGGER.warning(
+                "probe-patch: msProbe has had a debugger in this process before, made for %s: its settings hold, "
+                "and not those of %s",
+                debugger.config.dump_path,
+                config_path or "the default",
+            )
         self.service = MsprobeService(self.config, debugger)
         version = msprobe_version() or "of unknown version"
         checked = "" if version == MSPROBE_CHECKED else f" (this is {version}, checked was {MSPROBE_CHECKED})"

@@ -27,10 +27,11 @@ def precision_debugger_class() -> Any:
     try:
         found = importlib.import_module("msprobe.pytorch").PrecisionDebugger
     except Exception as error:
+        upgrade = "" if msprobe_version() is None else "-U "
         raise SystemFailed(
             "DUMP_ON is on, and this patch drives msProbe, which cannot be imported here "
-            f"({type(error).__name__}: {error}): pip install {MSPROBE_PACKAGE} on every node, or apply the patch again "
-            "without --debugger"
+            f"({type(error).__name__}: {error}): pip install {upgrade}{MSPROBE_PACKAGE} on every node, or apply the "
+            "patch again without --debugger"
         ) from error
     if not hasattr(found, "set_init_step") or "rank_id" not in inspect.signature(found.start).parameters:
         raise SystemFailed(
@@ -54,9 +55,7 @@ def make_debugger(debugger_class: Any, config: Path, shown: str) -> Any:
     try:
         debugger = debugger_class(str(config))
     except Exception as error:
-        raise ConfigError(
-            f"{shown}: msProbe refuses it ({type(error).__name__}: {error}); see its log above"
-        ) from error
+        raise ConfigError(f"{shown}: msProbe refuses it ({type(error).__name__}: {error}); see its log above") from None
     if getattr(debugger, "service", None) is None:
         raise ConfigError(f"{shown}: msProbe refused a config.json in this process before, and takes no other one")
     return debugger

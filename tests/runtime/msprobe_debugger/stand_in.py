@@ -41,8 +41,9 @@ class StandInDebugger:
         cls.calls.append(("config", config_path))
         self._fail("config")
         cls.config_text = Path(config_path).read_text()
-        config = SimpleNamespace(dump_path=json.loads(cls.config_text)["dump_path"])
-        self.service = SimpleNamespace(config=config, reset_status=self._reset_status)
+        dump_path = json.loads(cls.config_text)["dump_path"]
+        self.config = SimpleNamespace(dump_path=dump_path)
+        self.service = SimpleNamespace(config=SimpleNamespace(dump_path=dump_path), reset_status=self._reset_status)
 
     def start(self, model: object = None, token_range: object = None, rank_id: int | None = None) -> None:
         self._look_again()

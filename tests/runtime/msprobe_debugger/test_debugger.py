@@ -51,6 +51,19 @@ def test_without_a_config_one_stands_in_and_leaves_nothing_behind(
     assert [list(folder.iterdir()) for folder in (working, temporary)] == [[], []]
 
 
+def test_a_debugger_that_the_run_made_before_keeps_its_settings_and_that_is_said(
+    tmp_path: Path, msprobe: type[StandInDebugger], configure: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"dump_path": "/theirs"}')
+    msprobe(str(other))
+    MsprobeDebugger(configure())
+    assert "has had a debugger in this process before, made for /theirs: its settings hold" in caplog.messages[0]
+    caplog.clear()
+    MsprobeDebugger(other)
+    assert not any("before" in message for message in caplog.messages)
+
+
 BAD = [
     ('{"dump_path": "/dev/null/x"}', "/dev/null is not a directory"),
     ("{}", "dump_path is missing"),

@@ -95,7 +95,7 @@ def test_without_msprobe_no_model_is_loaded(
     loaded: list[object] = []
     monkeypatch.setattr(PlainRunner, "__init__", lambda self: loaded.append(self))
     monkeypatch.setitem(sys.modules, "msprobe.pytorch", None)
-    with pytest.raises(SystemFailed, match="pip install mindstudio-probe"):
+    with pytest.raises(SystemFailed, match="pip install -U mindstudio-probe"):
         Engine().runner()
     assert loaded == []
 

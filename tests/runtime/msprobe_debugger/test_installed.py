@@ -3,6 +3,7 @@
 import importlib.metadata
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,10 +17,20 @@ from tests.runtime.msprobe_debugger.stand_in import EarlyDebugger, StandInDebugg
 HOW = "pip install mindstudio-probe on every node, or apply the patch again without --debugger"
 
 
+def versions(found: str | None) -> Callable[[str], str]:
+    def version(name: str) -> str:
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found
+
+    return version
+
+
 def test_without_msprobe_one_sentence_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, configure: Configure
 ) -> None:
     monkeypatch.setitem(sys.modules, "msprobe", None)
+    monkeypatch.setattr(importlib.metadata, "version", versions(None))
     with pytest.raises(SystemFailed) as caught:
         MsprobeDebugger(configure())
     sentence = str(caught.value)
@@ -33,10 +44,16 @@ class Broken(ModuleType):
         raise OSError("libascend.so: cannot open shared object file")
 
 
-def test_so_it_does_of_one_that_is_broken(monkeypatch: pytest.MonkeyPatch, configure: Configure) -> None:
+@pytest.mark.parametrize(("version", "option"), [(None, ""), ("8.3.3", "-U ")])
+def test_so_it_does_of_one_that_is_broken(
+    monkeypatch: pytest.MonkeyPatch, configure: Configure, version: str | None, option: str
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", versions(version))
     monkeypatch.setitem(sys.modules, "msprobe", ModuleType("msprobe"))
     monkeypatch.setitem(sys.modules, "msprobe.pytorch", Broken("msprobe.pytorch"))
-    with pytest.raises(SystemFailed, match=r"\(OSError: libascend.so: cannot open shared object file\): pip install"):
+    with pytest.raises(
+        SystemFailed, match=rf"\(OSError: libascend.so: cannot open shared object file\): pip install {option}mind"
+    ):
         MsprobeDebugger(configure())
 
 
@@ -44,14 +61,9 @@ def test_so_it_does_of_one_that_is_broken(monkeypatch: pytest.MonkeyPatch, confi
 def test_an_early_msprobe_is_refused(
     monkeypatch: pytest.MonkeyPatch, configure: Configure, version: str | None, shown: str
 ) -> None:
-    def versions(name: str) -> str:
-        if version is None:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return version
-
     for name, module in modules(EarlyDebugger).items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(importlib.metadata, "version", versions)
+    monkeypatch.setattr(importlib.metadata, "version", versions(version))
     with pytest.raises(SystemFailed) as caught:
         MsprobeDebugger(configure())
     assert str(caught.value) == (
