@@ -123,6 +123,9 @@ ROOTS = re.compile(
 """msProbe leaves the model itself out, so what is outermost there has the model for a parent here."""
 
 
+NO_GRADIENTS = "functions inside reentrant checkpointing have no gradients here; modules have"
+
+
 def is_compared(program: str, entry: str) -> bool:
     return program != REENTRANT or "backward" not in entry
 
@@ -228,7 +231,8 @@ def dumps(request: pytest.FixtureRequest, folder: Path, settings: Settings) -> l
 
 def test_the_names_are_msprobes_but_for_the_differences_listed_here(dumps: list[Dumps], settings: Settings) -> None:
     for one in dumps:
-        assert one.ours.meta["problems"] == []
+        said = [problem["message"] for problem in one.ours.meta["problems"]]
+        assert said == ([NO_GRADIENTS] if one.program == REENTRANT and settings.level == "mix" else [])
         ours = {entry for entry in one.ours.data if is_compared(one.program, entry)}
         theirs = {entry for entry in one.theirs if is_compared(one.program, entry)}
         assert ours - theirs == ours_only(settings, one.program, ours)

@@ -71,7 +71,12 @@ def with_holes() -> Tensor:
 
 
 def test_a_jagged_tensor_with_holes_has_no_numbers_and_a_problem(tmp_path: Path) -> None:
-    dump = recorded(tmp_path, Around(Echo()), with_holes(), keys={"task": "tensor", "tensor": {"summary_mode": "md5"}})
+    dump = recorded(
+        tmp_path,
+        Around(Echo()),
+        with_holes(),
+        keys={"task": "tensor", "tensor": {"list": ["inner"], "summary_mode": "md5"}},
+    )
     (record,) = dump.data[ENTRY]["input_args"]
     assert (record["shape"], record["Max"], record["md5"], "data_name" in record) == ([3, None], None, None, False)
     (problem,) = dump.meta["problems"]

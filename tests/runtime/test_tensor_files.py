@@ -36,7 +36,7 @@ def names_in(record: Any) -> list[str]:
 
 
 def tensor_dump(tmp_path: Path, *args: Any, **kwargs: Any) -> DumpOnDisk:
-    return recorded(tmp_path, Around(Echo()), *args, keys={"task": "tensor"}, **kwargs)
+    return recorded(tmp_path, Around(Echo()), *args, keys={"task": "tensor", "tensor": {"list": ["inner"]}}, **kwargs)
 
 
 def test_every_tensor_of_a_module_is_a_file_named_after_its_place(tmp_path: Path) -> None:
@@ -116,7 +116,9 @@ def test_paths_lead_to_the_tensor(tmp_path: Path, value: object, paths: list[str
 def test_files_hold_the_values_and_no_more(tmp_path: Path, tensor: Tensor, held: bool) -> None:
     before = tensor.detach().clone()
     storage = (tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes())
-    recorded(tmp_path, Around(Echo()), tensor, keys={"task": "tensor", "async_dump": held, "tensor": {"list": ["M"]}})
+    recorded(
+        tmp_path, Around(Echo()), tensor, keys={"task": "tensor", "async_dump": held, "tensor": {"list": ["inner"]}}
+    )
     (found,) = saved(tmp_path).values()
     assert (type(found), found.requires_grad, found.is_contiguous()) == (Tensor, False, True)
     assert (found.dtype, found.shape) == (tensor.dtype, tensor.shape)
@@ -142,7 +144,7 @@ def test_what_is_overwritten_later_is_saved_as_it_was(tmp_path: Path, held: bool
 
 
 def test_held_tensors_are_written_at_the_stop_and_let_go_of(tmp_path: Path) -> None:
-    debugger = debugger_with(tmp_path, task="tensor", async_dump=True, tensor={"list": ["Module"]})
+    debugger = debugger_with(tmp_path, task="tensor", async_dump=True, tensor={"list": ["inner"]})
     model = Around(Echo())
     debugger.start(model)
     model(ones(1))
@@ -153,7 +155,7 @@ def test_held_tensors_are_written_at_the_stop_and_let_go_of(tmp_path: Path) -> N
 
 
 def test_a_slice_is_what_is_saved(tmp_path: Path) -> None:
-    keys = {"task": "tensor", "tensor": {"slice": [{"dim": 0, "begin": 1}]}}
+    keys = {"task": "tensor", "tensor": {"list": ["inner"], "slice": [{"dim": 0, "begin": 1}]}}
     recorded(tmp_path, Around(Echo()), torch.arange(3), keys=keys)
     assert [found.tolist() for found in saved(tmp_path).values()] == [[1, 2]]
 
@@ -163,7 +165,7 @@ def test_tensor_list_names_the_entries_whose_tensors_are_saved(tmp_path: Path) -
     assert {name.split(".forward")[0] for name in saved(tmp_path)} == {"Module.body.down.Linear"}
     assert sorted(names_in(dump.data)) == sorted(saved(tmp_path))
     assert dump.dump["dump_data_dir"].endswith("dump_tensor_data")
-    assert len(dump.data) == 4
+    assert len(dump.data) == 5
 
 
 def test_without_files_there_is_no_folder_for_them(tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ def test_a_file_that_cannot_be_written_leaves_its_record_without_a_name(
         original(tensor, file)
 
     monkeypatch.setattr(torch, "save", full)
-    keys = {"task": "tensor", "async_dump": held, "tensor": {"list": ["Module"]}}
+    keys = {"task": "tensor", "async_dump": held, "tensor": {"list": ["inner"]}}
     dump = recorded(tmp_path, Around(Echo((ones(1), ones(2)))), ones(3), keys=keys)
     assert list(saved(tmp_path)) == names_in(dump.data[ECHO]) == [f"{ECHO}.input.0.pt"]
     assert [record["Max"] for record in dump.data[ECHO]["output"]] == [1.0, 1.0]
@@ -228,7 +230,7 @@ def test_a_file_that_cannot_be_written_leaves_its_record_without_a_name(
 
 def test_the_limit_bounds_the_files_of_a_dump(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mebibyte = torch.zeros(tensor_files.MIB // 4)
-    keys = {"task": "tensor", "limits": {"tensor_mib": 3}}
+    keys = {"task": "tensor", "limits": {"tensor_mib": 3}, "tensor": {"list": ["inner"]}}
     dump = recorded(tmp_path, Around(Echo()), *([mebibyte] * 4), ones(1), keys=keys)
     # With what surrounds the values, three are more than 3 MiB; the small one behind them is left out as well.
     assert names_in(dump.data[ECHO]) == list(saved(tmp_path)) == [f"{ECHO}.input.{index}.pt" for index in (0, 1)]
@@ -265,7 +267,7 @@ def test_entries_beyond_the_limit_are_left_out_and_counted(tmp_path: Path, caplo
     model(ones(2, 4)).sum().backward()
     debugger.stop()
     dump = read_dump(only_rank(tmp_path / "dump" / "step0"))
-    # 4 forwards, then of 4 backwards and 3 modules' parameters the first that comes.
+    # The model and its 4 modules, and nothing of what flows back.
     assert len(dump.data) == dump.meta["entries"] == 5
     assert set(dump.construct) <= set(dump.data)
     (problem,) = dump.meta["problems"]
@@ -275,7 +277,7 @@ def test_entries_beyond_the_limit_are_left_out_and_counted(tmp_path: Path, caplo
 
 
 def test_a_limit_of_entries_changes_no_numbers_of_calls(tmp_path: Path) -> None:
-    debugger = debugger_with(tmp_path, limits={"entries": 1})
+    debugger = debugger_with(tmp_path, limits={"entries": 1}, statistics={"list": ["inner"]})
     model = Around(Echo())
     for _ in range(3):
         debugger.start(model)
