@@ -41,7 +41,12 @@ def _config(family: str) -> Any:
     if family == "Llama":
         return LlamaConfig(**_SIZE, tie_word_embeddings=False)
     if family == "Qwen3Moe":
-        experts = {"head_dim": 8, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+        experts: dict[str, Any] = {
+            "head_dim": 8,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16,
+        }
         return Qwen3MoeConfig(**_SIZE, **experts)
     return Qwen2Config(**_SIZE, tie_word_embeddings=True)
 
