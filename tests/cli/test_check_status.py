@@ -41,7 +41,7 @@ CHECKS = [
     ("msprobe", ("--debugger", "msprobe"), 0, ""),
     ("msprobe", ("--debugger", "builtin"), 1, "drives the debugger msprobe, not builtin"),
     ("unpatched", ("--debugger", "msprobe"), 1, "is not patched; run probe-patch apply"),
-    ("unpatched", ("--can-apply", "--debugger", "msprobe"), 0, "msProbe records: its hooks stay on the model"),
+    ("unpatched", ("--can-apply", "--debugger", "msprobe"), 0, "msProbe records: the gradients may change"),
     ("unpatched", (), 1, "is not patched; run probe-patch apply"),
     ("unpatched", ("--phases", "ref"), 1, "is not patched; run probe-patch apply"),
     ("unpatched", ("--clean",), 0, ""),

@@ -84,7 +84,7 @@ def test_another_version_than_the_one_checked_is_driven_and_said(
     monkeypatch.setattr(importlib.metadata, "version", lambda _: version)
     MsprobeDebugger(configure())
     (message,) = caplog.messages
-    assert message.startswith("probe-patch: msProbe records: its hooks stay on the model between phases")
+    assert message.startswith("probe-patch: msProbe records: the gradients may change in their last bits")
     assert message.endswith(f" (this is {version}, checked was 26.2.0)") == said
 
 
