@@ -273,6 +273,35 @@ def test_a_copy_made_while_recording_works_and_is_not_recorded(
     assert vars(model).keys() == plain.keys()
 
 
+def rebuilt(state: dict[str, Any]) -> nn.Module:
+    model = Rebuilt.__new__(Rebuilt)
+    vars(model).update(state)
+    return model
+
+
+class Rebuilt(Mlp):
+    """Is copied in a way of its own, as a torch.fx.GraphModule is."""
+
+    def __reduce__(self) -> Any:
+        return rebuilt, (dict(vars(self)),)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_what_is_copied_in_a_way_of_its_own_has_nothing_of_ours_either(
+    debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module]
+) -> None:
+    model = Rebuilt()
+    debugger.start(model)
+    twin = copied(model)
+    assert torch.equal(twin(ones(2, 4)), model(ones(2, 4)))
+    assert torch.equal(torch.compile(twin, backend="eager", fullgraph=True)(ones(2, 4)), model(ones(2, 4)))
+    torch.compiler.reset()
+    dump = debugger.service._dumps[debugger.config.folder()]
+    debugger.stop()
+    assert dump.store.entries == 2 * 5
+    assert not any(type(hook).__module__.startswith("probe_patch") for hook in twin._forward_hooks.values())
+
+
 @pytest.mark.parametrize("level", ["L0", "mix"])
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_model_scripted_or_traced_while_recording_is_whole_and_quiet(configured: Configured, level: str) -> None:

@@ -1,7 +1,8 @@
 """Keeps our hooks out of copies of a module: pickles, deep copies, scripted modules.
 
 While a module is recorded, it has two methods of its own in its dictionary. Python asks an object, not its class, for
-its state, and torch.jit.script asks a module whether it wants to be prepared.
+its state, and torch.jit.script asks a module whether it wants to be prepared. A class that has a way of its own to be
+copied, as torch.fx.GraphModule has, would copy these methods too and does not get them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Unhooked:
         self._module = weakref.ref(module)
         self._kind = kind
         self._methods = dict(zip(_METHODS, (_Method(self.state), _Method(self.twin)), strict=True))
-        for name, method in self._methods.items():
+        for name, method in self._methods.items() if _is_copied_by_state(type(module)) else ():
             if name not in vars(module):
                 vars(module)[name] = method
 
@@ -76,3 +77,9 @@ class _Method:
 
     def __call__(self) -> Any:
         return self._method()
+
+
+def _is_copied_by_state(kind: type) -> bool:
+    return all(getattr(kind, name) is getattr(object, name) for name in ("__reduce__", "__reduce_ex__")) and not any(
+        hasattr(kind, name) for name in ("__copy__", "__deepcopy__")
+    )
