@@ -26,6 +26,7 @@ FORBIDDEN: dict[str, tuple[str, ...]] = {
     "demo": ("click", "rich", "torch", "megatron", "ray", "probe_patch.cli", "probe_patch.runtime"),
     "cli": ("torch", "megatron", "ray", "libcst", "probe_patch.runtime"),
     "dump_format.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
+    "debuggers.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
     "errors.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),
     "gate.py": ("torch", "libcst", "pydantic", "click", "rich"),
     "when_imported.py": ("torch", "libcst", "pydantic", "click", "rich", "probe_patch"),

@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from probe_patch.cli.errors import say_note
-from probe_patch.cli.named_config import checked_config
-from probe_patch.cli.options import PATH
+from probe_patch.cli.named_config import checked_config_of
+from probe_patch.cli.options import PATH, debugger_option
 from probe_patch.cli.output import echo
+from probe_patch.debuggers import BUILTIN, DebuggerName
 from probe_patch.errors import WrongUsage
 
 _PLUGINS = "SGLANG_PLUGINS"
@@ -21,6 +22,7 @@ _PLUGINS = "SGLANG_PLUGINS"
 @click.option("--config", metavar="FILE", type=PATH, help="The config.json for both sides.")
 @click.option("--train-config", metavar="FILE", type=PATH, help="The config.json for the training side.")
 @click.option("--rollout-config", metavar="FILE", type=PATH, help="The config.json for the generating side.")
+@debugger_option
 @click.option("--merge", metavar="JSON", help="A runtime env of yours to add the variables to.")
 @click.option("--off", is_flag=True, help="Print the variables that keep the dump off.")
 @click.option("--export", is_flag=True, help="Print export lines for a shell instead of JSON.")
@@ -28,6 +30,7 @@ def env(
     config: Path | None,
     train_config: Path | None,
     rollout_config: Path | None,
+    debugger: DebuggerName | None,
     merge: str | None,
     off: bool,
     export: bool,
@@ -46,7 +49,7 @@ def env(
     }
     for variable, path in named.items():
         if path is not None:
-            checked_config(path)
+            checked_config_of(debugger or BUILTIN, path)
             variables[variable] = str(path.absolute())
     if export:
         if merge is not None:

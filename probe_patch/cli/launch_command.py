@@ -10,9 +10,10 @@ from packaging.version import Version
 
 from probe_patch.cli.dumped_modes import dumped_modes
 from probe_patch.cli.errors import say_note
-from probe_patch.cli.named_config import checked_config
-from probe_patch.cli.options import PATH, format_option
+from probe_patch.cli.named_config import checked_config_of
+from probe_patch.cli.options import PATH, debugger_option, format_option
 from probe_patch.cli.output import echo
+from probe_patch.debuggers import BUILTIN, DebuggerName
 from probe_patch.errors import WrongUsage
 from probe_patch.launch.advice import Advice, Via, advice, is_too_old, parse_version
 from probe_patch.launch.native import is_native
@@ -39,6 +40,7 @@ class _Found:
 )
 @click.option("--sglang-version", metavar="VERSION", help="The version to print for, instead of finding it.")
 @click.option("--config", "config_file", metavar="FILE", type=PATH, help="What is dumped.")
+@debugger_option
 @click.option(
     "--python", metavar="EXE", help="Ask this interpreter, instead of this one, which SGLang it would import."
 )
@@ -49,6 +51,7 @@ def launch_args(
     via: Via,
     sglang_version: str | None,
     config_file: Path | None,
+    debugger: DebuggerName | None,
     python: str | None,
     environment: bool,
     output: str,
@@ -60,8 +63,8 @@ def launch_args(
       env $(probe-patch launch-args --environment) python -m sglang.launch_server …
     """
     found = _named(sglang_version, tree, python) if sglang_version is not None else _look(tree, python)
-    config = None if config_file is None else checked_config(config_file)
-    modes = frozenset({"extend"}) if config is None else dumped_modes(config)
+    config = None if config_file is None else checked_config_of(debugger or BUILTIN, config_file)
+    modes = frozenset({"extend"}) if config is None else dumped_modes(config.rollout)
     advices = advice(found.version, via, modes, "L0" if config is None else config.level, found.fields)
     if output == "json":
         click.echo(json.dumps(_document(found, via, advices), indent=2))

@@ -6,9 +6,10 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from probe_patch.debuggers import BUILTIN, DEBUGGERS, DebuggerName
 from probe_patch.dump_format import Phase
 from probe_patch.errors import WrongUsage
-from probe_patch.patcher.request import ALL_PHASES, parse_phases
+from probe_patch.patcher.request import ALL_PHASES, parse_debugger, parse_phases
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,6 +50,18 @@ phases_option = click.option(
     metavar="LIST",
     callback=_phases,
     help=f"Which of slime's phases to dump: any of {','.join(ALL_PHASES)} (all, where not given).",
+)
+
+
+def _debugger(_context: click.Context, _parameter: click.Parameter, value: str | None) -> DebuggerName | None:
+    return None if value is None else parse_debugger(value)
+
+
+debugger_option = click.option(
+    "--debugger",
+    metavar="NAME",
+    callback=_debugger,
+    help=f"Which debugger records: {' or '.join(DEBUGGERS)} ({BUILTIN}, where not given).",
 )
 
 

@@ -9,6 +9,7 @@ import click
 from probe_patch import __version__
 from probe_patch.cli.errors import say_error, say_note
 from probe_patch.cli.output import echo
+from probe_patch.debuggers import BUILTIN
 from probe_patch.patcher.result import Result, State
 
 FORMATS = ("text", "json")
@@ -77,6 +78,8 @@ def _outcome(report: Report, result: Result) -> str:
         words.append(f"for {', '.join(result.request.phases) or result.side}")
         if report.verb in ("status", "check"):
             words.append(f"by probe-patch {result.request.version}")
+        if result.request.debugger != BUILTIN:
+            words.append(f"driving {result.request.debugger}")
         if result.request.config:
             words.append(f"with {result.request.config}")
     return " ".join(words)
@@ -107,6 +110,7 @@ def _as_json(result: Result, written: bool) -> dict[str, object]:
         "patched_by": None if request is None else request.version,
         "phases": [] if request is None else list(request.phases),
         "config": None if request is None else request.config,
+        "debugger": None if request is None else request.debugger,
         "notes": list(result.notes),
         "error": None if result.error is None else str(result.error),
     }

@@ -1,12 +1,12 @@
 """From the text of a config.json to a checked ``Config``, or to one sentence that says what is wrong."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from probe_patch.config.model import Config
@@ -14,6 +14,8 @@ from probe_patch.config.notes import notes
 from probe_patch.config.support import first_unsupported
 from probe_patch.config.unknown import unknown_keys
 from probe_patch.errors import ConfigError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _WANTED: Final = {
     "model_type": "must be an object {...}",
@@ -56,15 +58,23 @@ def load_config(path: Path, overrides: Overrides | None = None) -> LoadedConfig:
         ConfigError: the file cannot be read, is no JSON object, has a key twice or of the wrong type, or asks for
             what does not exist yet.
     """
+    return parse_config(read_text(path), str(path), overrides)
+
+
+def read_text(path: Path) -> str:
+    """The text of a config.json.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist; `probe-patch config init` writes a starter config.json") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    return parse_config(text, str(path), overrides)
 
 
 def parse_config(text: str, where: str, overrides: Overrides | None = None) -> LoadedConfig:
@@ -73,11 +83,8 @@ def parse_config(text: str, where: str, overrides: Overrides | None = None) -> L
     Raises:
         ConfigError: as for ``load_config``.
     """
-    document = _decode(text, where) | (overrides or Overrides()).as_document()
-    try:
-        config = Config.model_validate(document)
-    except ValidationError as error:
-        raise ConfigError(f"{where}: {_sentence(error.errors()[0])}") from None
+    document = decode(text, where) | (overrides or Overrides()).as_document()
+    config = validated(Config, document, where)
     refusal = first_unsupported(config)
     if refusal is not None:
         raise ConfigError(f"{where}: {refusal}")
@@ -90,11 +97,33 @@ def default_config(dump_path: str, overrides: Overrides | None = None) -> Loaded
     Raises:
         ConfigError: an override of the wrong type, or one that asks for what does not exist yet.
     """
-    document = {"task": "statistics", "level": "L0", "step": [0], "dump_path": dump_path}
-    return parse_config(json.dumps(document), "the settings given", overrides)
+    return parse_config(default_text(dump_path), "the settings given", overrides)
 
 
-def _decode(text: str, where: str) -> dict[str, object]:
+def default_text(dump_path: str) -> str:
+    """The text of the config.json that stands in for one."""
+    return json.dumps({"task": "statistics", "level": "L0", "step": [0], "dump_path": dump_path})
+
+
+def validated(model: type[Model], document: Mapping[str, object], where: str) -> Model:
+    """``document`` as a ``model``.
+
+    Raises:
+        ConfigError: a key is missing or has a value of the wrong type.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_sentence(error.errors()[0])}") from None
+
+
+def decode(text: str, where: str) -> dict[str, object]:
+    """The JSON object in the text of a config.json; ``where`` names it in errors.
+
+    Raises:
+        ConfigError: it is no JSON object, or has a key twice.
+    """
+
     def refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:

@@ -46,6 +46,7 @@ def _literal_path(value: str) -> str:
 
 
 Indexes: TypeAlias = Annotated[tuple[int, ...], BeforeValidator(_index_list)]
+DumpPath: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_literal_path)]
 
 
 class LimitsSection(Section):
@@ -72,7 +73,7 @@ class Config(Section):
     """
 
     task: Task = "statistics"
-    dump_path: Annotated[str, Field(min_length=1), AfterValidator(_literal_path)]
+    dump_path: DumpPath
     rank: Indexes = ()
     step: Indexes = ()
     level: Level = "L1"

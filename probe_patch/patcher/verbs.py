@@ -3,16 +3,17 @@
 import enum
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from probe_patch import __version__
+from probe_patch.debuggers import BUILTIN, DebuggerName
 from probe_patch.dump_format import Phase
 from probe_patch.errors import ProbePatchError, Refused
 from probe_patch.patcher import rewrite, transaction
 from probe_patch.patcher.discovery import Target
 from probe_patch.patcher.markers import split_lines
-from probe_patch.patcher.request import Request
+from probe_patch.patcher.request import ALL_PHASES, Request
 from probe_patch.patcher.result import Result, State
 from probe_patch.patcher.targets.kind import NeedsNoPatch
 from probe_patch.patcher.transaction import Change, Snapshot
@@ -61,8 +62,15 @@ def revert(targets: Sequence[Target], dry_run: bool) -> list[Result]:
     return _rewrite_all(targets, _reverted, dry_run)
 
 
-def check(targets: Sequence[Target], expectation: Expectation, phases: tuple[Phase, ...] | None) -> list[Result]:
+def check(
+    targets: Sequence[Target],
+    expectation: Expectation,
+    phases: tuple[Phase, ...] | None,
+    debugger: DebuggerName | None = None,
+) -> list[Result]:
     """Compare every target with what it should be; nothing is written.
+
+    Phases and a debugger that are None are those that the target was patched for, as far as it is.
 
     A target that needs no patch is as it should be. What ``apply`` would refuse is refused with its reason, unless
     it is only to be clean.
@@ -71,11 +79,14 @@ def check(targets: Sequence[Target], expectation: Expectation, phases: tuple[Pha
         case Expectation.CLEAN:
             return [_guarded(target, _checked_clean) for target in targets]
         case Expectation.PATCHED:
-            return [_guarded(target, lambda target, before: _checked(target, before, phases)) for target in targets]
+            return [
+                _guarded(target, lambda target, before: _checked(target, before, phases, debugger))
+                for target in targets
+            ]
         case Expectation.CAN_APPLY:
             return _something_to_patch(
                 [
-                    _guarded(target, lambda target, before: _checked_can_apply(target, before, phases))
+                    _guarded(target, lambda target, before: _checked_can_apply(target, before, phases, debugger))
                     for target in targets
                 ]
             )
@@ -131,9 +142,15 @@ def _unless_native(target: Target, before: Snapshot, verb: Verb) -> Result:
         return _native(target, before, found)
 
 
-def _native(target: Target, before: Snapshot, found: NeedsNoPatch, modes: frozenset[str] = _MODES) -> Result:
+def _native(
+    target: Target,
+    before: Snapshot,
+    found: NeedsNoPatch,
+    modes: frozenset[str] = _MODES,
+    debugger: DebuggerName = BUILTIN,
+) -> Result:
     """Its last note says what to do instead."""
-    notes = (found.instead(target.path, modes),)
+    notes = (found.instead(target.path, modes, debugger),)
     return Result(target, State.NATIVE, before, before.content, found.side, notes=notes)
 
 
@@ -141,18 +158,19 @@ def _applied(target: Target, before: Snapshot, request: Request, modes: frozense
     try:
         applied = rewrite.apply(before.content, request, target.shown)
     except NeedsNoPatch as found:
-        native = _native(target, before, found, modes)
+        native = _native(target, before, found, modes, request.debugger)
         return replace(native, notes=(*_config_not_written_down(request), *native.notes))
     result = Result(target, State.PATCHED, before, applied.source, applied.side, applied.request)
     if not result.changed:
         return result
     lost = _lines_added_by_hand(before.content, rewrite.strip(before.content, target.shown), target.shown)
-    notes = (*_config_dropped(before, request, target.shown), *lost, *applied.notes)
+    replaced = _replaced(rewrite.inspect(before.content, target.shown).request, request)
+    notes = (*replaced, *lost, *applied.notes)
     return replace(result, notes=notes)
 
 
 def _config_not_written_down(request: Request) -> tuple[str, ...]:
-    if request.config is None:
+    if request.config is None or request.debugger != BUILTIN:
         return ()
     return (
         f"is not patched, so {request.config} is not written down for it; set PROBE_PATCH_ROLLOUT_CONFIG or "
@@ -160,11 +178,14 @@ def _config_not_written_down(request: Request) -> tuple[str, ...]:
     )
 
 
-def _config_dropped(before: Snapshot, request: Request, where: str) -> tuple[str, ...]:
-    earlier = rewrite.inspect(before.content, where).request
-    if earlier is None or earlier.config in (None, request.config):
-        return ()
-    return (f"no longer names {earlier.config}; apply with --config {earlier.config} to name it again",)
+def _replaced(earlier: Request | None, request: Request) -> Iterator[str]:
+    """What an earlier patch had been told and this one was not."""
+    if earlier is None:
+        return
+    if earlier.config not in (None, request.config):
+        yield f"no longer names {earlier.config}; apply with --config {earlier.config} to name it again"
+    if earlier.debugger not in (BUILTIN, request.debugger):
+        yield f"no longer drives {earlier.debugger}; apply with --debugger {earlier.debugger} to drive it again"
 
 
 def _reverted(target: Target, before: Snapshot) -> Result:
@@ -190,18 +211,25 @@ def _lines_added_by_hand(patched: bytes, stripped: bytes, where: str) -> tuple[s
     return tuple(f"takes away a line that was added between its markers by hand: {line}" for line in shown)
 
 
-def _checked(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None) -> Result:
+def _checked(
+    target: Target, before: Snapshot, phases: tuple[Phase, ...] | None, debugger: DebuggerName | None
+) -> Result:
     found = rewrite.inspect(before.content, target.shown)
     result = Result(target, State.OUTDATED, before, before.content, found.side, found.request, as_expected=False)
     if found.needs_no_patch is not None:
         raise found.needs_no_patch
     if found.request is None:
-        rewrite.apply(before.content, Request(phases) if phases else Request(), target.shown)
+        rewrite.apply(before.content, Request(phases or ALL_PHASES), target.shown)
     if not found.patched:
         return replace(result, state=State.UNPATCHED, notes=("is not patched; run probe-patch apply",))
     if found.request is None:
         return replace(result, notes=("its opening marker was changed by hand; run probe-patch apply",))
-    wanted = Request(phases or found.request.phases, found.request.config)
+    wanted = replace(
+        found.request,
+        version=__version__,
+        phases=phases or found.request.phases,
+        debugger=debugger or found.request.debugger,
+    )
     applied = rewrite.apply(before.content, wanted, target.shown)
     if applied.source == before.content:
         return replace(result, state=State.PATCHED, as_expected=True)
@@ -211,6 +239,8 @@ def _checked(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None)
 def _difference(found: Request, wanted: Request) -> str:
     if found.phases != wanted.phases:
         return f"is patched for phases {','.join(found.phases)}, not {','.join(wanted.phases)}"
+    if found.debugger != wanted.debugger:
+        return f"drives the debugger {found.debugger}, not {wanted.debugger}"
     if found.version != wanted.version:
         return f"was patched by probe-patch {found.version}, this is {wanted.version}; run probe-patch apply"
     return "its blocks or the code they stand in were changed since it was patched; run probe-patch apply"
@@ -223,9 +253,12 @@ def _checked_clean(target: Target, before: Snapshot) -> Result:
     return replace(result, as_expected=False, notes=("is patched; run probe-patch revert",))
 
 
-def _checked_can_apply(target: Target, before: Snapshot, phases: tuple[Phase, ...] | None) -> Result:
+def _checked_can_apply(
+    target: Target, before: Snapshot, phases: tuple[Phase, ...] | None, debugger: DebuggerName | None
+) -> Result:
     result = _checked_clean(target, before)
-    applied = rewrite.apply(before.content, Request(phases) if phases else Request(), target.shown)
+    request = Request(phases or ALL_PHASES, debugger=debugger or BUILTIN)
+    applied = rewrite.apply(before.content, request, target.shown)
     return replace(result, notes=(*result.notes, *applied.notes))
 
 
@@ -242,7 +275,7 @@ def _described(target: Target, before: Snapshot) -> Result:
 
 def _is_current(before: Snapshot, request: Request, where: str) -> bool:
     try:
-        wanted = Request(request.phases, request.config)
+        wanted = replace(request, version=__version__)
         return rewrite.apply(before.content, wanted, where).source == before.content
     except ProbePatchError:
         return False

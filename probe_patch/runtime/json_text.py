@@ -47,3 +47,12 @@ def named_floats(value: object, expand: Expand) -> object:
     if isinstance(value, list | tuple):
         return [named_floats(part, expand) for part in value]
     return named_floats(expand(value), expand)
+
+
+def no_form(value: object) -> object:
+    """Expands nothing.
+
+    Raises:
+        TypeError: always.
+    """
+    raise TypeError(f"{type(value).__name__} has no form in JSON")

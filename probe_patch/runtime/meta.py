@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 import probe_patch
+from probe_patch.runtime.json_text import named_floats, no_form
 from probe_patch.runtime.problems import Problem
 from probe_patch.runtime.ranks import Identity
 
@@ -49,36 +50,36 @@ class Meta:
     problems: tuple[Problem, ...]
 
     def document(self) -> str:
+        """JSON that every reader takes: the occasion's floats that are no numbers are strings.
+
+        Raises:
+            TypeError: the occasion has something that has no form in JSON.
+        """
         torch = sys.modules.get("torch")
-        return (
-            json.dumps(
-                {
-                    "tool": "probe-patch",
-                    "tool_version": probe_patch.__version__,
-                    "torch_version": None if torch is None else str(torch.__version__),
-                    "python_version": platform.python_version(),
-                    "target_versions": _target_versions(),
-                    "host": socket.gethostname(),
-                    "pid": os.getpid(),
-                    "rank": self.identity.rank,
-                    "world_size": self.identity.world_size,
-                    "parallel": {name: asdict(place) for name, place in self.identity.places.items()},
-                    "step": self.step,
-                    **self.about,
-                    "records": self.records,
-                    "entries": self.entries,
-                    "tensors": self.tensors,
-                    "recomputed": self.recomputed,
-                    "micro_batches": self.micro_batches,
-                    "started": self.started.isoformat(),
-                    "ended": self.ended.isoformat(),
-                    "ended_by_exception": self.ended_by,
-                    "problems": [asdict(problem) for problem in self.problems],
-                },
-                indent=1,
-            )
-            + "\n"
-        )
+        members = {
+            "tool": "probe-patch",
+            "tool_version": probe_patch.__version__,
+            "torch_version": None if torch is None else str(torch.__version__),
+            "python_version": platform.python_version(),
+            "target_versions": _target_versions(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "rank": self.identity.rank,
+            "world_size": self.identity.world_size,
+            "parallel": {name: asdict(place) for name, place in self.identity.places.items()},
+            "step": self.step,
+            **self.about,
+            "records": self.records,
+            "entries": self.entries,
+            "tensors": self.tensors,
+            "recomputed": self.recomputed,
+            "micro_batches": self.micro_batches,
+            "started": self.started.isoformat(),
+            "ended": self.ended.isoformat(),
+            "ended_by_exception": self.ended_by,
+            "problems": [asdict(problem) for problem in self.problems],
+        }
+        return json.dumps(named_floats(members, no_form), indent=1, allow_nan=False) + "\n"
 
 
 def _target_versions() -> dict[str, str | None]:

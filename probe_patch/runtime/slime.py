@@ -12,6 +12,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from probe_patch.debuggers import BUILTIN
 from probe_patch.dump_format import PHASE_FOLDERS, Phase
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.missing import why_missing
@@ -19,7 +20,8 @@ from probe_patch.runtime.missing import why_missing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_patch.runtime.debugger import PrecisionDebugger
+    from probe_patch.debuggers import DebuggerName
+    from probe_patch.runtime.driven import Debugger
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,26 +36,28 @@ class Rollout:
 
 
 class Probe:
-    """One per patched module. ``phases`` and ``config`` are what ``apply`` was given; ``config`` is a path or None."""
+    """One per patched module. The arguments are what ``apply`` was given; ``config`` is a path or None."""
 
-    def __init__(self, phases: tuple[Phase, ...], config: str | None) -> None:
+    def __init__(self, phases: tuple[Phase, ...], config: str | None, debugger: DebuggerName = BUILTIN) -> None:
         self._phases = phases
         self._config = config
-        self._rollouts: weakref.WeakKeyDictionary[PrecisionDebugger, Rollout] = weakref.WeakKeyDictionary()
+        self._debugger = debugger
+        self._rollouts: weakref.WeakKeyDictionary[Debugger, Rollout] = weakref.WeakKeyDictionary()
         self._warned: set[str] = set()
 
-    def debugger(self, role: str) -> PrecisionDebugger | None:
+    def debugger(self, role: str) -> Debugger | None:
         """The actor's debugger; None for the critic, which has no phases.
 
         Raises:
             ConfigError: the config cannot be read or served, or its dump path cannot be written.
+            SystemFailed: the debugger is not installed.
         """
         if role == "critic":
             return None
         from probe_patch.config import find_config
-        from probe_patch.runtime.debugger import PrecisionDebugger
+        from probe_patch.runtime.driven import make_debugger
 
-        return PrecisionDebugger(find_config(os.environ, "train", self._config))
+        return make_debugger(self._debugger, find_config(os.environ, "train", self._config))
 
     def start(self, actor: Any, phase: Phase) -> None:
         """Record the actor's model from here on as ``phase``, and no other one."""
@@ -146,7 +150,7 @@ class Probe:
             LOGGER.warning("probe-patch: %s", sentence)
 
 
-def _debugger_of(actor: object) -> PrecisionDebugger | None:
+def _debugger_of(actor: object) -> Debugger | None:
     """The actor's debugger if it is ours: a subclass may have skipped our line in ``init``, or set its own."""
     try:
         candidate = getattr(actor, "debugger", None)
@@ -154,6 +158,6 @@ def _debugger_of(actor: object) -> PrecisionDebugger | None:
         return None
     if candidate is None:
         return None
-    from probe_patch.runtime.debugger import PrecisionDebugger
+    from probe_patch.runtime.driven import is_driven
 
-    return candidate if isinstance(candidate, PrecisionDebugger) else None
+    return candidate if is_driven(candidate) else None

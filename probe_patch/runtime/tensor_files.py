@@ -109,7 +109,9 @@ class AtOnce:
         path = self._folder / str(file.name)
         try:
             self._folder.mkdir(exist_ok=True)
-            torch.save(whole.cpu(), path)
+            # By its path torch would put the file's name into it over and over, and none knew how large it gets.
+            with path.open("wb") as file_on_disk:
+                torch.save(whole.cpu(), file_on_disk)
         except Exception as error:
             file.name = None
             self._problems.note("saving a tensor", error)

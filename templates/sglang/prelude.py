@@ -1,5 +1,5 @@
 #: Behind the gate. Off, every decorated function stays the object it is.
-_probe_patch = _ProbePatch(config=__CONFIG__) if _ProbePatch else None
+_probe_patch = _ProbePatch(config=__CONFIG__, debugger=__DEBUGGER__) if _ProbePatch else None
 
 
 def _probe_patch_init(init):

@@ -112,6 +112,7 @@ def test_json_says_what_was_done(actor: Path) -> None:
         "patched_by": __version__,
         "phases": ["actor"],
         "config": None,
+        "debugger": "builtin",
         "notes": file["notes"],
         "error": None,
     }

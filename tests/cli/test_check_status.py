@@ -16,6 +16,7 @@ STATES = {
     "unpatched": ORIGINAL,
     "patched": apply(ORIGINAL, Request(), "actor.py").source,
     "ref": apply(ORIGINAL, Request(("ref",)), "actor.py").source,
+    "msprobe": apply(ORIGINAL, Request(debugger="msprobe"), "actor.py").source,
     "older": apply(ORIGINAL, Request(version="0.0.1"), "actor.py").source,
     "edited": apply(ORIGINAL, Request(), "actor.py").source.replace(b"(self, 'actor')", b"(self, 'ref')"),
     "broken": b"x = (\n",
@@ -33,6 +34,14 @@ CHECKS = [
     ("ref", (), 0, ""),
     ("ref", ("--phases", "ref"), 0, ""),
     ("ref", ("--phases", "ref,old"), 1, "is patched for phases ref, not ref,old"),
+    ("patched", ("--debugger", "builtin"), 0, ""),
+    ("patched", ("--debugger", "msprobe"), 1, "drives the debugger builtin, not msprobe"),
+    ("msprobe", (), 0, ""),
+    ("msprobe", ("--phases", "ref,old,actor"), 0, ""),
+    ("msprobe", ("--debugger", "msprobe"), 0, ""),
+    ("msprobe", ("--debugger", "builtin"), 1, "drives the debugger msprobe, not builtin"),
+    ("unpatched", ("--debugger", "msprobe"), 1, "is not patched; run probe-patch apply"),
+    ("unpatched", ("--can-apply", "--debugger", "msprobe"), 0, "msProbe records: the gradients may change"),
     ("unpatched", (), 1, "is not patched; run probe-patch apply"),
     ("unpatched", ("--phases", "ref"), 1, "is not patched; run probe-patch apply"),
     ("unpatched", ("--clean",), 0, ""),
@@ -72,6 +81,7 @@ STATUSES = [
     ("unpatched", "unpatched"),
     ("patched", f"patched for ref, old, actor by probe-patch {__version__}"),
     ("ref", f"patched for ref by probe-patch {__version__}"),
+    ("msprobe", f"patched for ref, old, actor by probe-patch {__version__} driving msprobe"),
     ("older", "patched otherwise than expected for ref, old, actor by probe-patch 0.0.1"),
     ("edited", f"patched otherwise than expected for ref, old, actor by probe-patch {__version__}"),
     ("broken", "unpatched"),
@@ -88,13 +98,14 @@ def test_status(tmp_path: Path, state: str, sentence: str) -> None:
 
 
 def test_status_as_json(tmp_path: Path) -> None:
-    for state in ("older", "unpatched"):
+    states = ("older", "msprobe", "unpatched")
+    for state in states:
         checkout(tmp_path / state, STATES[state])
-    older, unpatched = json.loads(run("status", tmp_path / "older", tmp_path / "unpatched", "--format", "json").out)[
-        "files"
-    ]
+    printed = run("status", *(tmp_path / state for state in states), "--format", "json").out
+    older, msprobe, unpatched = json.loads(printed)["files"]
     assert (older["state"], older["patched_by"], older["phases"]) == ("outdated", "0.0.1", ["ref", "old", "actor"])
     assert (unpatched["state"], unpatched["patched_by"], unpatched["phases"]) == ("unpatched", None, [])
+    assert [file["debugger"] for file in (older, msprobe, unpatched)] == ["builtin", "msprobe", None]
 
 
 def test_the_worst_file_decides_the_exit_code(tmp_path: Path) -> None:

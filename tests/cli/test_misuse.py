@@ -126,6 +126,22 @@ def test_what_click_refuses(arguments: tuple[str, ...]) -> None:
     assert "Usage: " in outcome.err
 
 
+@pytest.mark.parametrize("name", ["msProbe", "", "builtin,msprobe", "mindstudio-probe"])
+@pytest.mark.parametrize("command", ["apply", "check"])
+def test_an_unknown_debugger(tmp_path: Path, command: str, name: str) -> None:
+    actor = checkout(tmp_path)
+    outcome = run(command, tmp_path, "--debugger", name)
+    sentence = f"--debugger: {name!r} is no debugger; give builtin or msprobe"
+    assert (outcome.code, the_sentence(outcome)) == (2, sentence)
+    assert actor.read_bytes() == ORIGINAL
+
+
+def test_clean_and_a_debugger_exclude_each_other(tmp_path: Path) -> None:
+    checkout(tmp_path)
+    outcome = run("check", tmp_path, "--clean", "--debugger", "msprobe")
+    assert (outcome.code, the_sentence(outcome)) == (2, "--debugger has no meaning with --clean; leave one of them out")
+
+
 def test_clean_and_phases_exclude_each_other(tmp_path: Path) -> None:
     checkout(tmp_path)
     outcome = run("check", tmp_path, "--clean", "--phases", "ref")

@@ -81,6 +81,7 @@ OF_EACH_LAYER = (
     "mlp.linear_fc2.RowParallelLinear",
 )
 CALLED_MODULES = {
+    "Module.0.GPTModel",
     "Module.0.embedding.LanguageModelEmbedding",
     "Module.0.embedding.word_embeddings.VocabParallelEmbedding",
     "Module.0.embedding.embedding_dropout.Dropout",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from probe_patch.debuggers import DebuggerName
 from probe_patch.demo.fixture import actor_file, lay_out
 from probe_patch.patcher.request import parse_phases
 from probe_patch.runtime.capture.names import Model
@@ -50,7 +51,7 @@ def real_probe(
     """The runtime's own probe and debugger; only starting, stopping and stepping the recording are written down."""
     monkeypatch.setenv("PROBE_PATCH_TRAIN_CONFIG", str(dump_into(tmp_path / "dump")))
 
-    def make(recorder: Recorder, *, phases: tuple[str, ...], config: str | None) -> Probe:
+    def make(recorder: Recorder, *, phases: tuple[str, ...], config: str | None, debugger: DebuggerName) -> Probe:
         def start(self: Service, model: Model, identity: Identity, folder: Path, occasion: TrainingPhase) -> None:
             recorder.events.append(("start", folder.name, str(occasion.rollout_id)))
 
@@ -61,7 +62,7 @@ def real_probe(
         monkeypatch.setattr(Service, "start", start)
         monkeypatch.setattr(Service, "stop", stop)
         monkeypatch.setattr(Service, "step", lambda self: recorder.events.append(("step",)))
-        return Probe(parse_phases(",".join(phases)), config)
+        return Probe(parse_phases(",".join(phases)), config, debugger)
 
     return make
 

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from probe_patch.debuggers import DebuggerName
 from tests.harness.outside import Importer, Outside
 from tests.harness.trace import Event, Recorder
 
@@ -25,6 +26,7 @@ class RecordingProbe:
     """The stand-in for ``probe_patch.runtime.sglang.Probe``: writes down what it was given and when that was called."""
 
     config: str | None
+    debugger: DebuggerName
     decorated: dict[str, Callable[..., Any]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
@@ -77,8 +79,8 @@ def load_model_runner(source: bytes, dump_on: str | None, stand_ins: Mapping[str
     """
     made: list[RecordingProbe] = []
 
-    def make(config: str | None) -> RecordingProbe:
-        made.append(RecordingProbe(config))
+    def make(config: str | None, debugger: DebuggerName) -> RecordingProbe:
+        made.append(RecordingProbe(config, debugger))
         return made[-1]
 
     recorder = Recorder()

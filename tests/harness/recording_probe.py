@@ -5,13 +5,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from probe_patch.debuggers import DebuggerName
 from tests.harness.trace import Recorder
 
 
 class ProbeMaker(Protocol):
     """Makes what the patched file gets when it calls ``Probe``: the stand-in, or a real one with a fake debugger."""
 
-    def __call__(self, recorder: Recorder, *, phases: tuple[str, ...], config: str | None) -> object: ...
+    def __call__(
+        self, recorder: Recorder, *, phases: tuple[str, ...], config: str | None, debugger: DebuggerName
+    ) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -21,16 +24,19 @@ class RecordingDebugger:
     role: str
 
 
-@dataclass(frozen=True)
 class RecordingProbe:
     """Records every call in the trace, one event each, and judges none of them.
 
-    ``phases`` and ``config`` are what the patch was made with.
+    ``phases``, ``config`` and the name of the debugger are what the patch was made with.
     """
 
-    recorder: Recorder
-    phases: tuple[str, ...]
-    config: str | None
+    def __init__(
+        self, recorder: Recorder, *, phases: tuple[str, ...], config: str | None, debugger: DebuggerName
+    ) -> None:
+        self.recorder = recorder
+        self.phases = phases
+        self.config = config
+        self.driven = debugger
 
     def debugger(self, role: str) -> RecordingDebugger | None:
         self.recorder.events.append(("init", role))

@@ -65,7 +65,7 @@ _probe_patch = None
 if os.environ.get("DUMP_ON"):
     from probe_patch.runtime.slime import Probe
 
-    _probe_patch = Probe(phases=("ref",), config=None)
+    _probe_patch = Probe(phases=("ref",), config=None, debugger="builtin")
 
 
 def _probe_patch_rollout(train):

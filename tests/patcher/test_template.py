@@ -10,14 +10,18 @@ from probe_patch.patcher.template import Identifier, render
 from probe_patch.resources import data_folder
 
 
-@given(config=st.text(st.characters(), max_size=40) | st.none(), phases=st.lists(st.text(max_size=8), max_size=3))
-def test_values_cannot_break_out(config: str | None, phases: list[str]) -> None:
-    code = render("slime/prelude.py", {"PHASES": tuple(phases), "CONFIG": config})
+@given(
+    config=st.text(st.characters(), max_size=40) | st.none(),
+    phases=st.lists(st.text(max_size=8), max_size=3),
+    debugger=st.text(max_size=8),
+)
+def test_values_cannot_break_out(config: str | None, phases: list[str], debugger: str) -> None:
+    code = render("slime/prelude.py", {"PHASES": tuple(phases), "CONFIG": config, "DEBUGGER": debugger})
     assert code.isascii()
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     (made,) = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "_ProbePatch"]
     values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in made.keywords}
-    assert values == {"phases": tuple(phases), "config": config}
+    assert values == {"phases": tuple(phases), "config": config, "debugger": debugger}
 
 
 DECORATORS = {"slime/rollout.py", "sglang/init.py", "sglang/forward.py"}

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from probe_patch.debuggers import DEBUGGERS, DebuggerName
 from probe_patch.dump_format import Phase
 from probe_patch.errors import Refused, SystemFailed
 from probe_patch.patcher import rewrite, verbs
@@ -33,6 +34,7 @@ REQUESTS = [
     for phases in SUBSETS
     for config, version in ((None, Request().version), ("/a b/ü.json", Request().version), (None, "0.0.1"))
 ]
+REQUESTS += [Request(phases, debugger="msprobe") for phases in SUBSETS]
 USERS_EDIT = (b"return 1", b"return 2  # the user's own")
 
 
@@ -84,12 +86,18 @@ class Sequences(RuleBasedStateMachine):
             if not dry_run:
                 self.patched_for[name] = None
 
-    @rule(phases=st.sampled_from(SUBSETS) | st.none())
-    def check(self, phases: tuple[Phase, ...] | None) -> None:
-        for name, result in self._by_name(verbs.check(list(self.targets.values()), Expectation.PATCHED, phases)):
+    @rule(phases=st.sampled_from(SUBSETS) | st.none(), debugger=st.sampled_from(DEBUGGERS) | st.none())
+    def check(self, phases: tuple[Phase, ...] | None, debugger: DebuggerName | None) -> None:
+        checked = verbs.check(list(self.targets.values()), Expectation.PATCHED, phases, debugger)
+        for name, result in self._by_name(checked):
             request = self.patched_for[name]
-            current = request is not None and request.version == Request().version
-            assert result.as_expected == (current and phases in (None, request and request.phases))
+            expected = (
+                request is not None
+                and request.version == Request().version
+                and phases in (None, request.phases)
+                and debugger in (None, request.debugger)
+            )
+            assert result.as_expected == expected
 
     @rule()
     def check_clean(self) -> None:

@@ -72,7 +72,7 @@ class TakesAll(nn.Module):
             F.dropout(values["float32"], 0.5, training=False),
             F.pad(values["float32"], (1, 2), value=3.0),
             F.max_pool1d(values["float32"][None], 2, stride=2),
-            values["float32"].split(2),  # type: ignore[no-untyped-call]
+            torch.split(values["float32"], 2),
             values["float32"].norm(p=1),
         )
 
@@ -136,6 +136,23 @@ def communication() -> Program:
     return model, lambda: model(torch.linspace(-1, 1, 4))
 
 
+LIBRARY: Any = torch.library.Library("probe_patch_catalogue", "DEF")  # type: ignore[no-untyped-call]
+LIBRARY.define("scaled(Tensor x, float by=2.0) -> Tensor")
+LIBRARY.impl("scaled", lambda x, by=2.0: x * by, "CompositeExplicitAutograd")
+
+
+class UsesOperators(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        x = torch.ops.probe_patch_catalogue.scaled(torch.ops.probe_patch_catalogue.scaled(x), by=0.5)
+        return F.layer_norm(x, (4,))
+
+
+def custom_operators() -> Program:
+    """Operators that torch does not bring itself."""
+    model = nn.Sequential(UsesOperators())
+    return model, lambda: model(torch.linspace(-1, 1, 4))
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "toy": toy,
     "values": values,
@@ -144,6 +161,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "data parallel": data_parallel,
     "chunks": chunks,
     "communication": communication,
+    "custom operators": custom_operators,
 }
 
 

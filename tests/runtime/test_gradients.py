@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.recomputed import AMBIGUOUS
 from probe_patch.runtime.capture.recomputed import FUNCTIONS as RECOMPUTED_FUNCTIONS
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
@@ -395,6 +396,67 @@ def test_recomputation_keeps_gradients_and_numbers(configured: Configured, tmp_p
     }
     assert reentrant.construct == {entry: up for entry, up in plain.construct.items() if entry not in inside}
     assert reentrant.micro_batches.items() <= plain.micro_batches.items()
+
+
+class Twice(nn.Module):
+    """Calls one checkpointed module twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Any:
+        for _ in range(2):
+            x = checkpoint(self.body, x, use_reentrant=True)
+        return self.head(x)
+
+
+def test_a_repeated_forward_that_could_be_either_of_two_has_no_gradients(
+    configured: Configured, tmp_path: Path
+) -> None:
+    debugger, model = configured("L0", "backward"), Twice()
+    debugger.start(model)
+    model(varied(2, 4)).sum().backward()
+    debugger.stop()
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert set(dump.construct) == {f"Module.{name}.backward.0" for name in ("Twice", "head.Linear")}
+    (problem,) = dump.meta["problems"]
+    assert problem["message"] == AMBIGUOUS.format(name="Module.body.Linear.backward.0")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_repeated_forwards_are_those_of_the_micro_batch_whose_backward_runs(
+    configured: Configured, tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    dumps: list[DumpOnDisk] = []
+    debugger, batches = configured("L0", "backward"), [(number + 1.0) * varied(2, 4) for number in range(3)]
+    for use_reentrant in (None, True):
+        model = Checkpointed()
+        model.use_reentrant = use_reentrant
+        debugger.start(model)
+        losses = [model(batch.detach().requires_grad_()).square().sum() for batch in batches]
+        for number in order:
+            losses[number].backward()
+        debugger.stop()
+        dumps.append(read_dump(tmp_path / f"dump/step{len(dumps)}/rank0"))
+        debugger.step()
+    plain, reentrant = dumps
+    assert reentrant.meta["problems"] == []
+    assert reentrant.data == plain.data
+    assert (reentrant.construct, reentrant.micro_batches) == (plain.construct, plain.micro_batches)
+
+
+def test_a_module_that_is_run_without_gradients_on_purpose_has_no_backward(recorded: Recorded) -> None:
+    class Teaching(Around):
+        def forward(self, x: Tensor) -> Any:
+            with torch.no_grad():
+                taught = self.inner(x)
+            return (checkpoint(self.inner, x, use_reentrant=False) - taught).square()
+
+    model = Teaching(nn.Sequential(nn.Linear(4, 4), nn.Tanh()))
+    dump = recorded(model, lambda model: model(varied(2, 4)).sum().backward())
+    calls = {entry for entry in dump.data if "Linear.backward" in entry or "Tanh.backward" in entry}
+    assert calls == {"Module.inner.0.Linear.backward.1", "Module.inner.1.Tanh.backward.1"}
 
 
 def test_a_backward_on_another_thread_is_recorded(recorded: Recorded) -> None:

@@ -102,6 +102,12 @@ THEIRS_ONLY = {
     "checkpointed, reentrant": REPEATED | forwards("Tensor.__add__.3"),
 }
 
+AT_EVERY_LEVEL = forwards("probe_patch_catalogue.scaled.0", "probe_patch_catalogue.scaled.1")
+"""msProbe records the operators of a namespace that config.json lists at L0 too."""
+
+TOO_EARLY = ("Distributed.batch_isend_irecv.0.forward", "output")
+"""msProbe records what a batch has received before it is waited for."""
+
 PEER_GIVES_WRONG_PARENTS = "backward"
 """After an in-place module msProbe's stack of open backwards is one off: of backwards, no parent can be compared."""
 
@@ -115,6 +121,9 @@ ROOTS = re.compile(
     r"\.(forward|backward|parameters_grad)\.\d+"
 )
 """msProbe leaves the model itself out, so what is outermost there has the model for a parent here."""
+
+
+NO_GRADIENTS = "functions inside reentrant checkpointing have no gradients here; modules have"
 
 
 def is_compared(program: str, entry: str) -> bool:
@@ -134,15 +143,25 @@ def when_core(settings: Settings, entries: Iterable[str]) -> set[str]:
 
 def theirs_only(settings: Settings, program: str) -> set[str]:
     listed = {entry for entry in THEIRS_ONLY.get(program, ()) if settings.takes(entry)}
+    if program == "custom operators" and settings.level == "L0":
+        listed |= AT_EVERY_LEVEL
     return listed - {entry for entry in when_core(settings, listed) if CORE_LINEAR.match(entry)}
 
 
 def write_config(folder: Path, name: str, settings: Settings) -> Path:
     path = folder / f"{name}-{settings}.json"
     dump_path = str(folder / name / str(settings))
-    config = {"task": "statistics", "dump_path": dump_path, "rank": [], "step": [], "level": settings.level}
-    modes = {"scope": [], "list": [], "data_mode": ["all"]}
-    path.write_text(json.dumps(config | {"risk_level": settings.risk, "statistics": modes}))
+    config = {
+        "task": "statistics",
+        "dump_path": dump_path,
+        "rank": [],
+        "step": [],
+        "level": settings.level,
+        "risk_level": settings.risk,
+        "custom_op_namespaces": ["probe_patch_catalogue"],
+        "statistics": {"scope": [], "list": [], "data_mode": ["all"]},
+    }
+    path.write_text(json.dumps(config))
     return path
 
 
@@ -212,7 +231,8 @@ def dumps(request: pytest.FixtureRequest, folder: Path, settings: Settings) -> l
 
 def test_the_names_are_msprobes_but_for_the_differences_listed_here(dumps: list[Dumps], settings: Settings) -> None:
     for one in dumps:
-        assert one.ours.meta["problems"] == []
+        said = [problem["message"] for problem in one.ours.meta["problems"]]
+        assert said == ([NO_GRADIENTS] if one.program == REENTRANT and settings.level == "mix" else [])
         ours = {entry for entry in one.ours.data if is_compared(one.program, entry)}
         theirs = {entry for entry in one.theirs if is_compared(one.program, entry)}
         assert ours - theirs == ours_only(settings, one.program, ours)
@@ -281,7 +301,8 @@ def test_arguments_results_and_parameters_are_msprobes(dumps: list[Dumps]) -> No
         for entry in common:
             mine, other = one.ours.data[entry], one.theirs[entry]
             assert mine.keys() == other.keys(), entry
-            assert [key for key in mine if not same(mine[key], other[key])] == [], entry
+            different = [key for key in mine if not same(mine[key], other[key])]
+            assert [key for key in different if (entry, key) != TOO_EARLY] == [], entry
 
 
 def test_the_gradients_of_outputs_are_msprobes(dumps: list[Dumps]) -> None:

@@ -1,7 +1,9 @@
 """msProbe's own tools read what we write; run where ``make venv-msprobe`` has been."""
 
+import contextlib
 import csv
 import json
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -53,16 +55,17 @@ def test_compare_pairs_every_record_of_every_rank(two_dumps: tuple[Path, Path], 
 
 @pytest.fixture(params=["L1", "mix"])
 def two_dumps_with_functions(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path, Path]:
-    """The level, and a forward and backward on two inputs."""
+    """The level, and the dumps of a model on two inputs, each with two micro-batches forward and backward."""
     needs(MSPROBE.exists(), "make venv-msprobe installs msProbe")
     torch.manual_seed(0)
-    model = Mlp()
+    model, batches = Mlp(), (ones(2, 4), 3 * ones(2, 4))
     for name, scale in (("left", 1.0), ("right", 2.0)):
         config = tmp_path / f"{name}.json"
         config.write_text(json.dumps({"dump_path": str(tmp_path / name), "level": request.param, "risk_level": "ALL"}))
         debugger = PrecisionDebugger(str(config))
         debugger.start(model, rank_id=0)
-        torch.exp(model(scale * ones(2, 4))).sum().backward()  # type: ignore[no-untyped-call]
+        for batch in batches:
+            torch.exp(model(scale * batch)).sum().backward()  # type: ignore[no-untyped-call]
         debugger.stop()
     return request.param, tmp_path / "left", tmp_path / "right"
 
@@ -77,7 +80,8 @@ def test_compare_pairs_functions_and_gradients(
     multiplied = rows["Tensor.__mul__.0.forward.output.0"]
     assert (float(multiplied["NPU max"]), float(multiplied["Bench max"])) == (1.0, 2.0)
     assert "Functional.linear.0.backward.input.0" in rows
-    assert ("Module.norm.LayerNorm.backward.0.input.0" in rows) == (level == "mix")
+    for module in ("Module.norm.LayerNorm", "Module.Mlp"):
+        assert (f"{module}.backward.1.input.0" in rows) == (level == "mix")
     assert all(row["Bench Name"] == name for name, row in rows.items())
 
 
@@ -92,6 +96,23 @@ def test_graph_visualize_draws_functions_inside_modules(
         assert "construct.json" in refused.value.stdout + refused.value.stderr
         return
     assert "Successfully exported compare graph results" in msprobe(*arguments, folder=tmp_path)
+    (drawn,) = (tmp_path / "out").glob("compare_*.vis.db")
+    with contextlib.closing(sqlite3.connect(drawn)) as tables:
+        assert tables.execute("select distinct micro_steps from tb_config").fetchall() == [(2,)]
+        pages = dict(tables.execute("select node_name, micro_step_id from tb_nodes").fetchall())
+        parents = dict(tables.execute("select node_name, up_node from tb_nodes").fetchall())
+    numbered = {name: page for name, page in pages.items() if "parameters_grad" not in name}
+    assert {name: numbered[name] for name in numbered if ".Mlp." in name or "exp" in name or "up.Linear" in name} == {
+        f"{name}{suffix}": number
+        for number in (0, 1)
+        for direction in ("forward", "backward")
+        for name, suffix in (
+            ("Module.Mlp", f".{direction}.{number}"),
+            ("Module.body.up.Linear", f".{direction}.{number}"),
+            ("Torch.exp", f".{number}.{direction}"),
+        )
+    }
+    assert parents["Module.norm.LayerNorm.backward.1"] == "Module.Mlp.backward.1"
 
 
 def test_graph_visualize_builds_a_graph(two_dumps: tuple[Path, Path], tmp_path: Path) -> None:

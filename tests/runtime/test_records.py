@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from probe_patch.runtime.capture.contents import Statistics
-from probe_patch.runtime.capture.records import DEEPEST, Recorder
+from probe_patch.runtime.capture.nested import DEEPEST
+from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run

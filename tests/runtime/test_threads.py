@@ -198,6 +198,13 @@ def test_functions_are_recorded_on_every_thread_that_modules_run_on() -> None:
     assert dump.problems == ()
 
 
+def test_a_sub_module_that_is_called_by_itself_leaves_no_mode_on_its_thread() -> None:
+    model = Around(Calculates())
+    # on_another_thread looks at the thread's modes.
+    dump = recorded(lambda: on_another_thread(lambda: model.inner(ones(2))), model=model)
+    assert functions_of(dump) == CALCULATED
+
+
 @pytest.mark.parametrize("is_root", [True, False])
 def test_at_l1_too(is_root: bool) -> None:
     inner = nn.Sequential(Calculates())

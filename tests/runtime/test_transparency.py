@@ -157,6 +157,10 @@ def test_after_stop_no_hook_is_left_and_the_users_are_where_they_were(debugger: 
     assert hook_state(model) == before
 
 
+def users_hook(*_: object) -> None:
+    """Stays on copies."""
+
+
 def nodes_behind(tensor: Tensor) -> list[Any]:
     nodes: list[Any] = [tensor.grad_fn]
     for node in nodes:
@@ -219,12 +223,37 @@ def test_an_exception_is_the_object_the_module_raised(debugger: PrecisionDebugge
     debugger.stop()
 
 
+def saved_and_loaded(model: nn.Module) -> Any:
+    stream = io.BytesIO()
+    torch.save(model, stream)
+    stream.seek(0)
+    return torch.load(stream, weights_only=False)
+
+
+def pickled(model: nn.Module) -> Any:
+    data = pickle.dumps(model)
+    assert b"probe_patch" not in data
+    return pickle.loads(data)
+
+
+class OwnState(Mlp):
+    """Has a say in its state, and in what is scripted of it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "was_asked": True}
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        return self.body
+
+
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("make", [Mlp, OwnState])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickled, saved_and_loaded])
 def test_a_copy_made_while_recording_works_and_is_not_recorded(
-    debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module]
+    debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module], make: Callable[[], nn.Module]
 ) -> None:
-    model = Mlp()
+    model = make()
+    model.register_forward_hook(users_hook)
     plain, bare = dict(vars(model)), hook_state(model)
     debugger.start(model)
     before = model(ones(2, 4))
@@ -232,13 +261,136 @@ def test_a_copy_made_while_recording_works_and_is_not_recorded(
     expected = twin(ones(2, 4))
     expected.sum().backward()
     assert torch.equal(expected, before)
+    assert list(twin._forward_hooks.values()) == [users_hook]
+    if copied is copy.copy:
+        return
     assert hook_state(twin) == bare
-    assert vars(twin).keys() == plain.keys()
+    assert vars(twin).keys() - plain.keys() == ({"was_asked"} if make is OwnState else set())
     assert not any(parameter._backward_hooks for parameter in twin.parameters())
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
     assert dump.store.entries == 5
     assert vars(model).keys() == plain.keys()
+
+
+def rebuilt(state: dict[str, Any]) -> nn.Module:
+    model = Rebuilt.__new__(Rebuilt)
+    vars(model).update(state)
+    return model
+
+
+class Rebuilt(Mlp):
+    """Is copied in a way of its own, as a torch.fx.GraphModule is."""
+
+    def __reduce__(self) -> Any:
+        return rebuilt, (dict(vars(self)),)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+def test_what_is_copied_in_a_way_of_its_own_has_nothing_of_ours_either(
+    debugger: PrecisionDebugger, copied: Callable[[nn.Module], nn.Module]
+) -> None:
+    model = Rebuilt()
+    debugger.start(model)
+    twin = copied(model)
+    assert torch.equal(twin(ones(2, 4)), model(ones(2, 4)))
+    assert torch.equal(torch.compile(twin, backend="eager", fullgraph=True)(ones(2, 4)), model(ones(2, 4)))
+    torch.compiler.reset()
+    dump = debugger.service._dumps[debugger.config.folder()]
+    debugger.stop()
+    assert dump.store.entries == 2 * 5
+    assert not any(type(hook).__module__.startswith("probe_patch") for hook in twin._forward_hooks.values())
+
+
+@pytest.mark.parametrize("level", ["L0", "mix"])
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_model_scripted_or_traced_while_recording_is_whole_and_quiet(configured: Configured, level: str) -> None:
+    model, x = Mlp(), ones(2, 4)
+    expected, children = model(x), dict(model.named_modules())
+    debugger = configured(level, "all")
+    debugger.start(model)
+    traced: Any = torch.jit.trace(model, x, check_trace=False)  # type: ignore[no-untyped-call]
+    made: list[Any] = [
+        torch.jit.script(model),
+        traced,
+        torch.jit.script(copy.deepcopy(model)),
+    ]
+    assert all(torch.equal(one(x), expected) for one in made)
+    assert dict(model.named_modules()) == children
+    dump = debugger.service._dumps[debugger.config.folder()]
+    debugger.stop()
+    assert [line for line in dump.store.lines if line.startswith('"Module.')] == []
+    assert dump.store.micro_batches == 0
+    assert torch.equal(torch.jit.script(model)(x), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_module_that_prepares_itself_for_scripting_is_asked(debugger: PrecisionDebugger) -> None:
+    model = OwnState()
+    debugger.start(model)
+    scripted = torch.jit.script(model)
+    debugger.stop()
+    assert torch.equal(scripted(ones(2, 4)), model.body(ones(2, 4)))
+
+
+class Compiling(nn.Module):
+    """One of its modules runs compiled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.inner, self.head = Mlp(), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.inner(x))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_module_is_recorded_as_a_whole_or_named_as_a_gap(
+    configured: Configured, tmp_path: Path, backend: str, in_place: bool
+) -> None:
+    frames: list[object] = []
+
+    def counting(graph: Any, inputs: Any) -> Any:
+        frames.append(graph)
+        return torch._dynamo.lookup_backend(backend)(graph, inputs)
+
+    x = ones(2, 4).requires_grad_()
+    model: Any = Compiling()
+    model(x).square().sum().backward()
+    expected = [bits(parameter.grad) for parameter in model.parameters() if parameter.grad is not None]
+    model = Compiling()
+    if in_place:
+        model.inner.compile(backend=counting)
+    else:
+        model.inner = torch.compile(model.inner, backend=counting)
+    debugger = configured("L0", "all")
+    for _ in range(3):
+        model.zero_grad()
+        debugger.start(model)
+        model(x).square().sum().backward()
+        debugger.stop()
+    assert [bits(parameter.grad) for parameter in model.parameters() if parameter.grad is not None] == expected
+    # Once, and not again because of the hooks of a further start.
+    assert len(frames) == 1
+    torch.compiler.reset()
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    (problem,) = dump.meta["problems"]
+    wrapper = "Module.inner.OptimizedModule"
+    name, inside = ("Module.inner.Mlp", "Module.inner") if in_place else (wrapper, "Module.inner._orig_mod")
+    assert problem["message"].startswith(f"{name} ")
+    calls = {entry.rpartition(".")[0] for entry in dump.data}
+    recorded = ["Module.Compiling", "Module.head.Linear", *([] if in_place else [wrapper])]
+    assert calls == {f"{module}.{way}" for module in recorded for way in ("forward", "backward")} | {
+        f"{module}.parameters_grad"
+        for module in (
+            "Module.head.Linear",
+            f"{inside}.norm.LayerNorm",
+            f"{inside}.body.up.Linear",
+            f"{inside}.body.down.Linear",
+        )
+    }
 
 
 @pytest.mark.filterwarnings("error")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from probe_patch.config import Side
+from probe_patch.debuggers import DebuggerName
 from probe_patch.errors import Refused
 from probe_patch.patcher.insertion import Insertion
 from probe_patch.patcher.request import Request
@@ -24,12 +25,13 @@ class NeedsNoPatch(Refused, abc.ABC):
     side: ClassVar[Side]
 
     @abc.abstractmethod
-    def instead(self, path: Path, modes: frozenset[str]) -> str:
+    def instead(self, path: Path, modes: frozenset[str], debugger: DebuggerName) -> str:
         """What to do instead, for the file at ``path``: one sentence, without the file's name.
 
         Args:
             path: the file.
             modes: the modes of forwards that are dumped (``extend``, ``decode``, ``all``).
+            debugger: which one is to record.
         """
 
 

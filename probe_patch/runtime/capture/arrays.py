@@ -27,9 +27,11 @@ def array_record(array: Any) -> dict[str, Record]:
     if values.size == 0 or values.dtype.kind not in "biuf":
         return record | dict.fromkeys(("Max", "Min", "Mean", "Norm"))
     wide = values.astype(numpy.float64)
+    # A wider float than Python's has no form in JSON.
+    exact = wide if values.dtype.kind == "f" else values
     return record | {
-        "Max": values.max().item(),
-        "Min": values.min().item(),
+        "Max": exact.max().item(),
+        "Min": exact.min().item(),
         "Mean": wide.mean().item(),
         "Norm": _norm(wide, numpy),
     }

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from probe_patch.runtime.capture.nested import tensors_in
 from probe_patch.runtime.capture.shares import Edge, Passing, Share, edge_of, nodes_that_pass_on
-from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook, tensors_in
+from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:

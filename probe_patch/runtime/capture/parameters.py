@@ -34,7 +34,8 @@ class OwnParameters:
         self._session = session
         self._module = named.name
         self._hooks: list[TensorHook] = []
-        self._hooked: dict[str, weakref.ref[Tensor]] = {}
+        self._latest: dict[str, weakref.ref[Tensor]] = {}
+        self._hooked: dict[tuple[str, int], weakref.ref[Tensor]] = {}
         for name, parameter in named.module.named_parameters(recurse=False, remove_duplicate=False):
             if parameter.requires_grad:
                 self._hook(name, parameter)
@@ -42,17 +43,17 @@ class OwnParameters:
     @property
     def names(self) -> tuple[str, ...]:
         """Of those that have a gradient."""
-        return tuple(self._hooked)
+        return tuple(self._latest)
 
     def find_stand_ins(self, module: nn.Module) -> None:
         """Hook what the module is about to compute with, where that is not what is hooked already."""
-        for name, hooked in self._hooked.items():
+        for name, latest in tuple(self._latest.items()):
             tensor: Any = module._parameters.get(name)
-            if tensor is hooked():
+            if tensor is not None and tensor is latest():
                 continue
             if tensor is None:
                 tensor = getattr(module, name, None)
-            if isinstance(tensor, Tensor) and tensor.requires_grad and tensor is not hooked():
+            if isinstance(tensor, Tensor) and tensor.requires_grad:
                 self._hook(name, tensor)
 
     def remove(self) -> None:
@@ -61,10 +62,16 @@ class OwnParameters:
         for hook in hooks:
             hook.remove()
 
-    def _hook(self, name: str, parameter: Tensor) -> None:
-        hook = _ParameterGradient(self._session, self._module, name, parameter)
-        self._hooks.append(TensorHook(parameter, hook))
-        self._hooked[name] = weakref.ref(parameter)
+    def _hook(self, name: str, tensor: Tensor) -> None:
+        """Hook a tensor under this name, once however often it takes its turn with others."""
+        self._latest[name] = weakref.ref(tensor)
+        earlier = self._hooked.get((name, id(tensor)))
+        if earlier is not None and earlier() is tensor:
+            return
+        self._hooked = {key: hooked for key, hooked in self._hooked.items() if hooked() is not None}
+        self._hooked[name, id(tensor)] = weakref.ref(tensor)
+        hook = _ParameterGradient(self._session, self._module, name, tensor)
+        self._hooks.append(TensorHook(tensor, hook))
 
 
 class _ParameterGradient(GradientHook):

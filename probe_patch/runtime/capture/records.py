@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from probe_patch.config.sections import Slice
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
 from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
 from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
+from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
 from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
@@ -19,11 +20,6 @@ from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.plain import is_dtensor, plain_values
 from probe_patch.runtime.stats.table import Readings
 from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
-
-DEEPEST: Final = 400
-
-MOST_PARTS: Final = 1 << 16
-"""Parts of one value. Lists that hold one another can have more than could ever be written; such a value is null."""
 
 
 class Recorder:

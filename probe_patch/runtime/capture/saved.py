@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
-from probe_patch.runtime.capture.records import DEEPEST, listed_parts, named_parts
+from probe_patch.runtime.capture.nested import DEEPEST
+from probe_patch.runtime.capture.records import listed_parts, named_parts
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
 from probe_patch.runtime.stats.apart import apart_from_the_run

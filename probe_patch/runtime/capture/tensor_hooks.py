@@ -5,11 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from torch import Tensor
     from torch.utils.hooks import RemovableHandle
 
 
@@ -42,14 +39,3 @@ class TensorHook:
         tensor = None if self._tensor is None else self._tensor()
         if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
             tensor._backward_hooks = None
-
-
-def tensors_in(values: tuple[Any, ...]) -> Iterator[Tensor]:
-    """The tensors of a call's arguments or results in their order, those in lists and dictionaries too."""
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, tuple | list):
-            yield from tensors_in(tuple(value))
-        elif isinstance(value, dict):
-            yield from tensors_in(tuple(value.values()))

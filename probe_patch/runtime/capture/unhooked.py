@@ -1,7 +1,8 @@
 """Keeps our hooks out of copies of a module: pickles, deep copies, scripted modules.
 
 While a module is recorded, it has two methods of its own in its dictionary. Python asks an object, not its class, for
-its state, and torch.jit.script asks a module whether it wants to be prepared.
+its state, and torch.jit.script asks a module whether it wants to be prepared. A class that has a way of its own to be
+copied, as torch.fx.GraphModule has, would copy these methods too and does not get them.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from torch import nn
+from torch import nn
 
+if TYPE_CHECKING:
     from probe_patch.runtime.capture.hooks import CallHook
 
 _METHODS: Final = ("__getstate__", "__prepare_scriptable__")
@@ -26,7 +27,7 @@ class Unhooked:
         self._module = weakref.ref(module)
         self._kind = kind
         self._methods = dict(zip(_METHODS, (_Method(self.state), _Method(self.twin)), strict=True))
-        for name, method in self._methods.items():
+        for name, method in self._methods.items() if _is_copied_by_state(type(module)) else ():
             if name not in vars(module):
                 vars(module)[name] = method
 
@@ -43,14 +44,19 @@ class Unhooked:
         state = dict(vars(module)) if given is None else given(module)
         return self._without_ours(state) if type(state) is dict else state
 
-    def twin(self) -> nn.Module:
-        """A module with the same parameters and sub-modules, in a dictionary of its own, as torch replaces these."""
-        module: Any = self._module()
-        twin: nn.Module = object.__new__(type(module))
-        vars(twin).update(self._without_ours(dict(vars(module))))
-        vars(twin)["_modules"] = module._modules.copy()
+    def twin(self) -> Any:
+        """What stands in for the module while torch.jit.script looks at it; its class may have a say in that."""
+        module = self._module()
         prepare = getattr(type(module), "__prepare_scriptable__", None)
-        return twin if prepare is None else prepare(twin)
+        prepared: Any = module if prepare is None else prepare(module)
+        return self._bare(prepared) if isinstance(prepared, nn.Module) else prepared
+
+    def _bare(self, module: nn.Module) -> nn.Module:
+        """A module with the same parameters and sub-modules, in a dictionary of its own, as torch replaces these."""
+        bare: nn.Module = object.__new__(type(module))
+        vars(bare).update(self._without_ours(vars(module)))
+        vars(bare)["_modules"] = module._modules.copy()
+        return bare
 
     def _without_ours(self, state: dict[str, Any]) -> dict[str, Any]:
         ours = {key for name in _HOOKS for key, hook in state.get(name, {}).items() if isinstance(hook, self._kind)}
@@ -71,3 +77,9 @@ class _Method:
 
     def __call__(self) -> Any:
         return self._method()
+
+
+def _is_copied_by_state(kind: type) -> bool:
+    return all(getattr(kind, name) is getattr(object, name) for name in ("__reduce__", "__reduce_ex__")) and not any(
+        hasattr(kind, name) for name in ("__copy__", "__deepcopy__")
+    )

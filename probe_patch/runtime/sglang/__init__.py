@@ -13,12 +13,14 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
+from probe_patch.debuggers import BUILTIN
 from probe_patch.runtime.log import LOGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from probe_patch.runtime.settings import DumpSettings
+    from probe_patch.debuggers import DebuggerName
+    from probe_patch.runtime.driven import Debugger
     from probe_patch.runtime.sglang.watch import Watch
 
 P = ParamSpec("P")
@@ -30,10 +32,11 @@ MARK: Final = "__probe_patch__"
 
 
 class Probe:
-    """One per patched module. ``config`` is what ``apply`` was given: a path or None."""
+    """One per patched module. The arguments are what ``apply`` was given; ``config`` is a path or None."""
 
-    def __init__(self, config: str | None) -> None:
+    def __init__(self, config: str | None, debugger: DebuggerName = BUILTIN) -> None:
         self._config = config
+        self._debugger = debugger
         self._watches: weakref.WeakKeyDictionary[Any, Watch] = weakref.WeakKeyDictionary()
 
     def init(self, function: Callable[Concatenate[Runner, P], None]) -> Callable[Concatenate[Runner, P], None]:
@@ -42,6 +45,7 @@ class Probe:
         Raises:
             ConfigError: when a runner is built, before its model is loaded: the config cannot be read or served, or its
                 dump path cannot be written.
+            SystemFailed: then as well, where the debugger is not installed.
         """
         if hasattr(function, MARK):
             return function
@@ -49,11 +53,11 @@ class Probe:
         @functools.wraps(function)
         def initialised(runner: Runner, /, *args: P.args, **kwargs: P.kwargs) -> None:
             from probe_patch.config import find_config
-            from probe_patch.runtime.settings import read_settings
+            from probe_patch.runtime.driven import make_debugger
 
-            settings = read_settings(find_config(os.environ, "rollout", self._config))
+            debugger = make_debugger(self._debugger, find_config(os.environ, "rollout", self._config))
             function(runner, *args, **kwargs)
-            self._watch(runner, _arguments(function, (runner, *args), kwargs), settings)
+            self._watch(runner, _arguments(function, (runner, *args), kwargs), debugger)
 
         setattr(initialised, MARK, True)
         return initialised
@@ -89,7 +93,7 @@ class Probe:
         except TypeError:  # a runner that cannot be a key was never watched
             return None
 
-    def _watch(self, runner: Any, arguments: Mapping[str, object], settings: DumpSettings) -> None:
+    def _watch(self, runner: Any, arguments: Mapping[str, object], debugger: Debugger) -> None:
         from probe_patch.runtime.sglang.watch import watch_for
 
         if getattr(runner, "msprobe_debugger", None) is not None:
@@ -99,7 +103,7 @@ class Probe:
             )
             return
         try:
-            watch = watch_for(runner, arguments, settings)
+            watch = watch_for(runner, arguments, debugger)
             if watch is not None:
                 self._watches[runner] = watch
                 # When the runner goes, or at the interpreter's exit.
@@ -107,7 +111,7 @@ class Probe:
         except Exception as error:
             LOGGER.warning(
                 "probe-patch: nothing will be recorded into %s (%s: %s)",
-                settings.dump_path,
+                debugger.config.dump_path,
                 type(error).__name__,
                 error,
             )

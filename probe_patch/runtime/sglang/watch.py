@@ -8,11 +8,10 @@ from typing import Any
 
 from probe_patch.dump_format import rollout_folder
 from probe_patch.launch.startup import partial_dump_warnings
+from probe_patch.runtime.driven import Debugger
 from probe_patch.runtime.free_ranks import claim_free_rank
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.ranks import Identity
-from probe_patch.runtime.service import Service
-from probe_patch.runtime.settings import DumpSettings
 from probe_patch.runtime.sglang.batch import copy_inputs, mode_of, token_count
 from probe_patch.runtime.sglang.engine import Engine, engine_of, state_of
 from probe_patch.runtime.sglang.forward import RecordedForward
@@ -20,28 +19,28 @@ from probe_patch.runtime.sglang.selection import Selection
 from probe_patch.runtime.sglang.tally import PATIENCE, Tally
 
 
-def watch_for(runner: object, arguments: Mapping[str, object], settings: DumpSettings) -> "Watch | None":
+def watch_for(runner: object, arguments: Mapping[str, object], debugger: Debugger) -> "Watch | None":
     """What records a runner whose ``__init__`` has returned; None for a draft model nobody asked for.
 
     Args:
         runner: the ``ModelRunner``.
         arguments: what its ``__init__`` was given, by parameter.
-        settings: what is asked for.
+        debugger: what records.
 
     Raises:
         OSError: the rank's folder cannot be claimed.
     """
     engine = engine_of(runner, arguments)
-    if engine.is_draft and not settings.rollout.draft:
+    if engine.is_draft and not debugger.config.rollout.draft:
         return None
-    return Watch(settings, engine, getattr(runner, "server_args", None))
+    return Watch(debugger, engine, getattr(runner, "server_args", None))
 
 
 class Watch:
     """The forwards of one runner. Only its making raises: OSError, where the rank's folder cannot be claimed."""
 
-    def __init__(self, settings: DumpSettings, engine: Engine, server_args: object) -> None:
-        self.service = Service(settings)
+    def __init__(self, debugger: Debugger, engine: Engine, server_args: object) -> None:
+        self.service = debugger.service
         self.tally = Tally()
         self._engine = engine
         self._take_a_rank()

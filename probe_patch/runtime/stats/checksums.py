@@ -61,5 +61,7 @@ def _pieces(values: Tensor) -> Iterator[Tensor]:
 
 def _bytes(piece: Tensor) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     whole = piece.resolve_conj().resolve_neg().cpu().contiguous()
-    flat: np.ndarray[tuple[int], np.dtype[np.uint8]] = whole.view(-1).view(torch.uint8).numpy()
-    return flat
+    # A dimension of length 1 may have any stride, which a view in another dtype would not take.
+    flat = whole.as_strided((whole.numel(),), (1,)).view(torch.uint8)
+    found: np.ndarray[tuple[int], np.dtype[np.uint8]] = flat.numpy()
+    return found

@@ -44,13 +44,14 @@ class _Piece:
 
     @cached_property
     def classified(self) -> Tensor:
-        """For telling NaN, infinities and zeros: complex values as they are, as the magnitude of ``inf+nanj`` is inf.
-        Eight-bit floats have no such functions."""
+        """For telling NaN, infinities and zeros."""
         if self.kind is Kind.COMPLEX:
+            # As they are: the magnitude of inf+nanj is inf. Half-precision ones have no such functions.
             return self.chunk.to(torch.complex64) if self.chunk.element_size() == 4 else self.chunk
         if self.kind is Kind.FLOAT:
+            # Nor have eight-bit floats.
             return self.chunk.to(torch.float32) if self.chunk.element_size() == 1 else self.chunk
-        return self.ordered
+        return self.chunk.view(torch.int64) if self.kind is Kind.UNSIGNED64 else self.ordered
 
     def count(self, test: Callable[[Tensor], Tensor]) -> Tensor:
         return test(self.classified).sum(dtype=torch.int64)

@@ -19,7 +19,8 @@ def plain_values(tensor: Tensor) -> Tensor | None:
     code would run on every reduction.
 
     Raises:
-        ValueError: a jagged tensor with holes, whose values cannot be told from them without waiting for the device.
+        ValueError: the values are still being communicated; or it is a jagged tensor with holes, whose values cannot be
+            told from them without waiting for the device.
     """
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
@@ -40,10 +41,22 @@ def is_dtensor(tensor: Tensor) -> bool:
     )
 
 
+def _is_asynchronous(tensor: Tensor) -> bool:
+    """Whether this is what a functional collective returns before it is done, or DTensor for it."""
+    collectives = sys.modules.get("torch.distributed._functional_collectives")
+    asynchronous = getattr(collectives, "AsyncCollectiveTensor", None)
+    return asynchronous is not None and isinstance(tensor, asynchronous)
+
+
 def _inside_subclass(tensor: Tensor) -> Tensor | None:
     if is_dtensor(tensor):
         local: Tensor = tensor._local_tensor  # type: ignore[attr-defined]
         return plain_values(local)
+    if _is_asynchronous(tensor):
+        # Waiting before the run does could be waiting for a rank that waits for this one.
+        if not tensor.completed:  # type: ignore[attr-defined]
+            raise ValueError("its values were still being communicated, so it has no numbers")
+        return plain_values(tensor.elem)  # type: ignore[attr-defined]
     if tensor.layout is torch.jagged:
         if tensor.lengths() is not None:  # type: ignore[attr-defined]
             raise ValueError("a jagged tensor with holes (lengths) has no numbers; pass on a contiguous one")

@@ -62,10 +62,10 @@ def _outcome(raw: dict[str, Any]) -> Outcome:
     return Outcome(Served.model_validate(raw["served"]), tuple(raw["said"]))
 
 
-def patched_sglang(era: str, destination: Path) -> Path:
-    """The era's tree, patched."""
+def patched_sglang(era: str, destination: Path, request: Request | None = None) -> Path:
+    """The era's tree, patched, for ``request`` if there is one."""
     tree = lay_out_sglang(era, destination)
-    (result,) = verbs.apply(find_targets([tree]), Request(), dry_run=False)
+    (result,) = verbs.apply(find_targets([tree]), request or Request(), dry_run=False)
     assert result.changed and result.error is None
     return tree
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from probe_patch.debuggers import DEBUGGERS, DebuggerName
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.rewrite import Found, apply, inspect, strip
 from tests.harness.model_runner import FILE_NAME, load_model_runner
@@ -97,6 +98,16 @@ def test_the_marker_and_the_probe_get_the_config_and_no_phases(config: str | Non
     on = load_model_runner(applied.source, "1", STAND_INS)
     assert on.probe is not None
     assert on.probe.config == config
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+def test_the_marker_and_the_probe_get_the_debugger(debugger: DebuggerName) -> None:
+    applied = apply(PLAIN, Request(debugger=debugger), FILE_NAME)
+    assert inspect(applied.source, FILE_NAME).request == Request((), debugger=debugger)
+    probe = load_model_runner(applied.source, "1", STAND_INS).probe
+    assert probe is not None
+    assert probe.debugger == debugger
+    assert load_model_runner(applied.source, "0", STAND_INS).probe is None
 
 
 def test_phases_make_no_difference() -> None:

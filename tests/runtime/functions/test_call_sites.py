@@ -41,6 +41,10 @@ one, two, three = 1, 2, 3
 PASSED = {
     "f(one)": Arguments((1,), {}),
     "f(one, 2)": Arguments((1, 2), {}),
+    "f(one, (5,))": Arguments((1, (5,)), {}),
+    "f(('y',))": Arguments((("y",),), {}),
+    "f(('y', 'z'), z=('y',))": Arguments((("y", "z"),), {"z": ("y",)}),
+    "o.method(('z',))": Arguments((("z",),), {}),
     "f(one, y=2)": Arguments((1,), {"y": 2}),
     "f(x=one, z=7)": Arguments((), {"x": 1, "z": 7}),
     "f(z=7, x=one)": Arguments((), {"z": 7, "x": 1}),

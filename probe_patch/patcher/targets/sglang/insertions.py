@@ -17,8 +17,9 @@ _RUNTIME: Final = Identifier("sglang")
 
 def sglang_insertions(source: Source, anchors: Anchors, request: Request) -> tuple[Insertion, ...]:
     """Everything ``apply`` adds to this file."""
+    values = {"CONFIG": request.config, "DEBUGGER": request.debugger}
     return (
-        prelude(source, request, _RUNTIME, render("sglang/prelude.py", {"CONFIG": request.config})),
+        prelude(source, request, _RUNTIME, render("sglang/prelude.py", values)),
         _decorator(source, "init", anchors.init),
         _decorator(source, "forward", anchors.forward),
     )

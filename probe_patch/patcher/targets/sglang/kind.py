@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from probe_patch.debuggers import limits_of
 from probe_patch.patcher.request import Request
 from probe_patch.patcher.syntax import Source
 from probe_patch.patcher.targets.kind import Kind, Plan
@@ -19,7 +20,8 @@ def _effective(request: Request) -> Request:
 
 
 def _plan(source: Source, request: Request) -> Plan:
-    return Plan(sglang_insertions(source, find_anchors(source), request), SGLANG_NOTES)
+    notes = (*SGLANG_NOTES, *limits_of(request.debugger))
+    return Plan(sglang_insertions(source, find_anchors(source), request), notes)
 
 
 SGLANG: Final = Kind("rollout", _effective, refuse_what_is_not_ours, _plan, read_back)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from probe_patch.config import Side
-from probe_patch.launch.native import native_sentence
+from probe_patch.debuggers import BUILTIN, DebuggerName
+from probe_patch.launch.native import hook_sentence, native_sentence
 from probe_patch.launch.source import read_fields
 from probe_patch.launch.version import find_version
 from probe_patch.patcher.targets.kind import NeedsNoPatch
@@ -19,13 +20,12 @@ class NativeHook(NeedsNoPatch):
 
     side: ClassVar[Side] = "rollout"
 
-    def instead(self, path: Path, modes: frozenset[str]) -> str:
+    def instead(self, path: Path, modes: frozenset[str], debugger: DebuggerName) -> str:
         """The flags to use, for the version that ``path`` belongs to."""
+        sentence = native_sentence if debugger == BUILTIN else hook_sentence
         package = SGLANG_PLACES.package_of(path)
         return (
-            native_sentence(None, modes)
-            if package is None
-            else native_sentence(find_version(package), modes, read_fields(package))
+            sentence(None, modes) if package is None else sentence(find_version(package), modes, read_fields(package))
         )
 
 

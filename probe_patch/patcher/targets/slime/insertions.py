@@ -26,8 +26,8 @@ def slime_insertions(source: Source, anchors: Anchors, request: Request) -> tupl
 
 
 def _prelude(source: Source, request: Request) -> Insertion:
-    code = render("slime/prelude.py", {"PHASES": request.phases, "CONFIG": request.config})
-    return prelude(source, request, _RUNTIME, code)
+    values = {"PHASES": request.phases, "CONFIG": request.config, "DEBUGGER": request.debugger}
+    return prelude(source, request, _RUNTIME, render("slime/prelude.py", values))
 
 
 def _init(source: Source, anchors: Anchors) -> Insertion:

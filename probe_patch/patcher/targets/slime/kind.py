@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from probe_patch.debuggers import limits_of
 from probe_patch.patcher.request import ALL_PHASES, Request
 from probe_patch.patcher.syntax import Source
 from probe_patch.patcher.targets.kind import Kind, Plan
@@ -19,7 +20,8 @@ def _effective(request: Request) -> Request:
 
 def _plan(source: Source, request: Request) -> Plan:
     anchors = find_anchors(source, request.phases)
-    return Plan(slime_insertions(source, anchors, request), slime_notes(source, anchors))
+    notes = (*slime_notes(source, anchors), *limits_of(request.debugger))
+    return Plan(slime_insertions(source, anchors, request), notes)
 
 
 SLIME: Final = Kind("train", _effective, refuse_what_is_not_ours, _plan, read_back)

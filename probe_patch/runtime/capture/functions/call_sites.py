@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _POSITIONAL_ONLY_CALLS: Final = ("CALL_FUNCTION", "CALL_METHOD")
+_HAS_KW_NAMES: Final = "KW_NAMES" in dis.opmap
+_HOLDS_NAMES: Final = "KW_NAMES" if _HAS_KW_NAMES else "LOAD_CONST"
 _VARIABLE: Final = 0x04 | 0x08
 """Of a code's flags: it takes ``*args``, it takes ``**kwargs``."""
 
@@ -74,13 +76,13 @@ def calls_of(code: CodeType) -> dict[int, CallSite]:
         if site is not None:
             found |= dict.fromkeys(range(step.offset, end, 2), site)
         # Not every dis shows what KW_NAMES holds.
-        held = code.co_consts[step.arg or 0] if step.opname in ("KW_NAMES", "LOAD_CONST") else None
+        held = code.co_consts[step.arg or 0] if step.opname == _HOLDS_NAMES else None
         names = held if isinstance(held, tuple) else ()
     return found
 
 
 def _call_site(step: dis.Instruction, names: tuple[str, ...]) -> CallSite | None:
-    """The call that an instruction makes; ``names`` is what the one before it holds."""
+    """The call that an instruction makes; ``names`` is what the one before it holds, if it holds names."""
     count = step.arg or 0
     # Up to Python 3.10 and from 3.13 on, calls with keywords have opcodes of their own.
     if step.opname in ("CALL_KW", "CALL_FUNCTION_KW"):
@@ -89,9 +91,6 @@ def _call_site(step: dis.Instruction, names: tuple[str, ...]) -> CallSite | None
         named = names if _HAS_KW_NAMES else ()
         return CallSite(count - len(named), named)
     return CallSite(count, ()) if step.opname in _POSITIONAL_ONLY_CALLS else None
-
-
-_HAS_KW_NAMES: Final = "KW_NAMES" in dis.opmap
 
 
 def as_passed(function: Callable[..., Any], values: Mapping[str, Any], site: CallSite | None) -> Arguments | None:

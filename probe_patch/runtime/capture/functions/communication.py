@@ -124,7 +124,8 @@ class _Watcher:
             return None
 
     def end(self, begun: _Begun, result: Any) -> None:
-        works = works_in(result)
+        # Who only sends gets nothing that would have to be waited for.
+        works = [] if self._sent else works_in(result)
         if not works and not begun.is_coalesced:
             self._complete(begun)
             return

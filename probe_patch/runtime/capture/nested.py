@@ -1,0 +1,39 @@
+"""How far into a value we look, and the tensors found there."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from torch import Tensor
+
+DEEPEST: Final = 400
+"""Levels of nesting, as with msProbe."""
+
+MOST_PARTS: Final = 1 << 16
+"""Parts of one value. Lists that hold one another can have more than could ever be written."""
+
+
+def tensors_in(values: tuple[Any, ...]) -> Iterator[Tensor]:
+    """The tensors in tuples, lists and dicts in order, as often as they stand there; none behind the limits."""
+    walks: list[Iterator[Any]] = [iter(values)]
+    around = [id(values)]
+    entered = 0
+    while walks:
+        for value in walks[-1]:
+            if isinstance(value, Tensor):
+                yield value
+                continue
+            parts = _parts(value)
+            if parts is not None and entered < MOST_PARTS and len(around) < DEEPEST and id(value) not in around:
+                entered += 1
+                around.append(id(value))
+                walks.append(iter(parts))
+                break
+        else:
+            walks.pop()
+            around.pop()
+
+
+def _parts(value: object) -> Iterable[Any] | None:
+    if isinstance(value, tuple | list):
+        return value
+    return value.values() if isinstance(value, dict) else None
