@@ -72,5 +72,14 @@ def test_known_bytes(tensor: Tensor, raw: bytes) -> None:
         assert (crc32(values), xor64(values)) == (f"{zlib.crc32(raw):08x}", xor_of(raw))
 
 
+@pytest.mark.parametrize("elements", [1023, 1025, 5000])
+def test_tensors_of_more_than_a_few_bytes(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
+    tensor = torch.randn(3, elements).to(torch.float16)
+    monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 2 * elements)
+    before = tensor.clone()
+    assert xor64(tensor) == xor_of(tensor.numpy().tobytes())
+    assert torch.equal(tensor, before)
+
+
 def test_msprobes_own_example() -> None:
     assert crc32(torch.arange(8.0)) == "7a0a407c"

@@ -6,12 +6,14 @@ import json
 import sqlite3
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.needs import needs
+from tests.runtime.configs import debugger_with
 from tests.runtime.toys import Mlp, Recovers, ones
 
 MSPROBE = Path(__file__).parents[2] / ".venv-msprobe" / "bin" / "msprobe"
@@ -120,3 +122,45 @@ def test_graph_visualize_builds_a_graph(two_dumps: tuple[Path, Path], tmp_path: 
     said = msprobe("graph_visualize", "-tp", left, "-gp", right, "-o", tmp_path / "out", folder=tmp_path)
     assert "Successfully exported compare graph results" in said
     assert list((tmp_path / "out").glob("compare_*.vis.db"))
+
+
+SUMMED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "md5": ({"statistics": {"summary_mode": "md5"}}, "NPU MD5", "BENCH MD5"),
+    "xor": ({"statistics": {"summary_mode": "xor"}}, "NPU MD5", "BENCH MD5"),
+    "tensor": ({"task": "tensor"}, "NPU max", "Bench max"),
+    "tensor-md5": ({"task": "tensor", "tensor": {"summary_mode": "md5"}}, "NPU max", "Bench max"),
+}
+
+
+@pytest.fixture(params=list(SUMMED))
+def compared(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, dict[str, str]]]:
+    """The mode, and what msProbe says of two dumps whose inputs differ, by name."""
+    needs(MSPROBE.exists(), "make venv-msprobe installs msProbe")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(Mlp())
+    for name, scale in (("left", 1.0), ("right", 2.0)):
+        debugger = debugger_with(tmp_path / name, **SUMMED[request.param][0])
+        debugger.start(model, rank_id=0)
+        model(scale * torch.arange(8.0).reshape(2, 4)).sum().backward()
+        debugger.stop()
+    left, right = (tmp_path / name / "dump" / "step0" for name in ("left", "right"))
+    msprobe("compare", "-tp", left, "-gp", right, "-o", tmp_path / "out", folder=tmp_path)
+    (result,) = (tmp_path / "out").glob("compare_result_rank0_*.csv")
+    lines = result.read_text(encoding="utf-8-sig").splitlines()
+    return request.param, {row["NPU Name"]: row for row in csv.DictReader(lines)}
+
+
+def test_compare_reads_checksums_and_tensors(compared: tuple[str, dict[str, dict[str, str]]]) -> None:
+    mode, rows = compared
+    _, left, right = SUMMED[mode]
+    changed = rows["Module.0.body.up.Linear.forward.0.input.0"]
+    same = rows["Module.0.body.up.Linear.forward.0.parameters.weight"]
+    assert changed[left] != changed[right]
+    assert same[left] == same[right]
+    assert "Module.0.norm.LayerNorm.parameters_grad.0.bias" in rows
+    assert all(row["Bench Name"] == name for name, row in rows.items())
+    if mode.startswith("tensor"):
+        # The files were found and read.
+        assert float(changed["Cosine"]) == pytest.approx(1.0)
+        assert float(changed["MaxAbsErr"]) == 7.0
+        assert {row["Data_name"] for row in rows.values()} == {str([f"{name}.pt"] * 2) for name in rows}
