@@ -202,6 +202,13 @@ def test_names_are_safe_and_unique_whatever_the_place(places: list[str]) -> None
     assert given_out == [again.name(f"Module.{place}") for again in [TensorNames()] for place in places]
 
 
+@pytest.mark.parametrize("places", [["M.a/b", "M.a_b"], ["M." + "x" * 300, "M." + "x" * 301]])
+def test_a_name_that_was_made_safe_does_not_hang_on_what_came_before(places: list[str]) -> None:
+    """So that the dumps of two runs or ranks pair up."""
+    forth, back = TensorNames(), TensorNames()
+    assert [forth.name(place) for place in places] == [back.name(place) for place in places[::-1]][::-1]
+
+
 def test_a_plain_name_stays_as_it_is() -> None:
     assert TensorNames().name("Module.0.Linear.forward.0.kwargs.opts.t") == "Module.0.Linear.forward.0.kwargs.opts.t.pt"
 
