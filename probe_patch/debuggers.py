@@ -13,8 +13,8 @@ MSPROBE_CHECKED: Final = "26.2.0"
 
 _MSPROBE_LIMITS: Final = (
     "msProbe records: the gradients may change in their last bits, its hooks stay on the model between phases, at "
-    "level L1 or mix it replaces functions of torch as long as the process lives, it records one model in a process, and it "
-    "writes no meta.json and no inputs.pt"
+    "level L1 or mix it replaces functions of torch as long as the process lives, it records one model in a process, "
+    "and it writes no meta.json and no inputs.pt"
 )
 
 
