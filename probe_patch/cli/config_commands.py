@@ -7,7 +7,7 @@ import click
 from probe_patch.cli.errors import say_note
 from probe_patch.cli.options import PATH, format_option
 from probe_patch.cli.output import echo
-from probe_patch.config import load_config, starter_config
+from probe_patch.config import load_config, parse_config, starter_config
 from probe_patch.errors import Refused, SystemFailed
 
 
@@ -23,7 +23,9 @@ def config() -> None:
 )
 def init(file: Path, dump_path: str | None) -> None:
     """Write a starter config.json to FILE (config.json)."""
-    folder = Path(dump_path).absolute() if dump_path else file.absolute().parent / "probe_patch_dump"
+    folder = Path(dump_path or file.absolute().parent / "probe_patch_dump")
+    text = starter_config(str(folder if str(folder).startswith("~") else folder.absolute()))
+    parse_config(text, "what would be written")
     try:
         stream = file.open("x", encoding="utf-8")
     except FileExistsError:
@@ -32,12 +34,12 @@ def init(file: Path, dump_path: str | None) -> None:
         raise SystemFailed(f"{file}: cannot be written ({error.strerror})") from None
     try:
         with stream:
-            stream.write(starter_config(str(folder)))
+            stream.write(text)
     except OSError as error:
         file.unlink(missing_ok=True)
         raise SystemFailed(f"{file}: cannot be written ({error.strerror})") from None
     echo(str(file))
-    click.echo(f"dumps go to {folder}; use it with: probe-patch env --config {file}", err=True)
+    click.echo(f"dumps go to {folder.absolute()}; use it with: probe-patch env --config {file}", err=True)
 
 
 @config.command()
@@ -47,7 +49,7 @@ def check(file: Path, output: str) -> None:
     """Check FILE: every key known, every value one that this version serves."""
     loaded = load_config(file)
     if output == "json":
-        echo(loaded.config.model_dump_json(indent=2))
+        echo(loaded.config.model_dump_json(indent=2, by_alias=True))
     for warning in loaded.warnings:
         say_note(f"{file}: {warning}")
     if output == "text":

@@ -49,7 +49,8 @@ phases_option = click.option(
     "--phases",
     metavar="LIST",
     callback=_phases,
-    help=f"Which of slime's phases to dump: any of {','.join(ALL_PHASES)} (all, where not given).",
+    help=f"Which of slime's phases to dump: any of {','.join(ALL_PHASES)}. "
+    "Not given, apply takes all, and check those that are written down.",
 )
 
 
@@ -61,7 +62,8 @@ debugger_option = click.option(
     "--debugger",
     metavar="NAME",
     callback=_debugger,
-    help=f"Which debugger records: {' or '.join(DEBUGGERS)} ({BUILTIN}, where not given).",
+    help=f"Which debugger records: {' or '.join(DEBUGGERS)}. Not given, apply takes {BUILTIN}, and "
+    "check what is written down.",
 )
 
 

@@ -25,6 +25,12 @@ _WANTED: Final = {
     "bool_type": "must be true or false",
     "int_type": "must be a whole number",
     "too_short": "must hold at least one item",
+    "string_too_short": "must not be empty",
+}
+# Without those that are refused.
+_SERVED: Final = {
+    "task": "must be 'statistics', 'tensor', 'structure' or 'nan_check'",
+    "level": "must be 'L0', 'L1', 'mix' or 'debug'",
 }
 
 
@@ -151,5 +157,5 @@ def _sentence(error: ErrorDetails) -> str:
         return "dump_path is empty; write where the dump shall go"
     if error["type"] == "value_error":
         return f"{key}: {error['ctx']['error']}"
-    wanted = _WANTED.get(error["type"]) or error["msg"].replace("Input should be", "must be")
+    wanted = _SERVED.get(key) or _WANTED.get(error["type"]) or error["msg"].replace("Input should be", "must be")
     return f"{key} {wanted}, not {json.dumps(error['input'], default=repr)}"

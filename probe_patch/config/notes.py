@@ -17,5 +17,7 @@ def notes(config: Config) -> Iterator[str]:
         yield "dump_enable is false: nothing is recorded until it is true here, which running processes notice"
     if config.selects_by_name and "risk_level" in config.model_fields_set and config.level in ("L1", "mix"):
         yield "risk_level has no effect where scope or list choose what is recorded"
+    if config.level == "debug":
+        yield 'level "debug" records what save() is given and nothing else, and patched code calls no save()'
     if config.task == "tensor" and config.level != "debug" and not config.task_section.list_:
         yield "every tensor is saved, which can fill a disk in minutes; list names what you need, limits bounds it"

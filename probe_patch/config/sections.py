@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 DataMode: TypeAlias = Literal["all", "forward", "backward", "input", "output"]
@@ -75,6 +75,14 @@ class Slice(Section):
     begin: int = 0
     end: int | None = None
 
+    @model_validator(mode="after")
+    def _leaves_some(self) -> "Slice":
+        if not {"begin", "end"} & self.model_fields_set:
+            raise ValueError("names no part; give begin, end, or both")
+        if self.end is not None and (self.begin < 0) == (self.end < 0) and self.begin >= self.end:
+            raise ValueError(f"leaves nothing between begin {self.begin} and end {self.end}; end is not included")
+        return self
+
 
 class TaskSection(Section):
     """What all tasks have in common: which entries are recorded, and what of them."""
@@ -93,7 +101,7 @@ class ValuesSection(TaskSection):
     """
 
     slice: list[Slice] = []
-    request_id: str | None = None
+    request_id: str | None = Field(default=None, min_length=1)
 
 
 class StatisticsSection(ValuesSection):

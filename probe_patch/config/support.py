@@ -28,6 +28,11 @@ def _unsupported(config: Config) -> Iterator[str]:
             'level is "L2", which records the kernels of an NPU and is msProbe\'s alone; write "mix" for modules and '
             "functions"
         )
+    if config.task == "structure" and not config.extra_info:
+        yield (
+            'task "structure" is stack.json and construct.json, which "extra_info": false leaves out; write '
+            '"extra_info": true'
+        )
     if config.level == "debug" and config.task not in ("statistics", "tensor"):
         yield f'level "debug" goes with the tasks "statistics" and "tensor", not with "{config.task}"'
     if config.load is not None and config.load.path:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from pydantic import BaseModel
 
 from probe_patch.config.model import Config
+from probe_patch.config.sections import Slice
 
 
 def unknown_keys(document: Mapping[str, object]) -> tuple[str, ...]:
@@ -20,6 +21,10 @@ def _unknown(document: Mapping[str, object], model: type[BaseModel], prefix: str
             yield f"unknown key {prefix}{key}{_nearest(key, known)}: it is ignored"
         elif isinstance(value, Mapping) and isinstance(known[key], BaseModel):
             yield from _unknown(value, type(known[key]), f"{prefix}{key}.")
+        elif key == "slice" and isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, Mapping):
+                    yield from _unknown(item, Slice, f"{prefix}{key}.{index}.")
 
 
 def _nearest(key: str, known: Mapping[str, object]) -> str:

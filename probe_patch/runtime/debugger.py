@@ -17,6 +17,10 @@ from probe_patch.runtime.settings import DumpSettings, read_settings
 from probe_patch.runtime.tokens import ChosenTokens, token_range_of
 
 _BY_HAND: Final = ByHand()
+_NO_TOKENS: Final = (
+    "config.json asks for request_id {}, and start() was given no scheduled_tokens to find it by; all tokens are "
+    "recorded"
+)
 
 
 def _unrecorded() -> AbstractContextManager[None]:
@@ -145,7 +149,13 @@ class PrecisionDebugger:
         """None where the request that is asked for has no tokens in this forward."""
         forwards = token_range_of(token_range)
         request = self.service.config.request_id
-        if request is None or scheduled_tokens is None:
+        if request is None:
+            return ChosenTokens(forwards)
+        if scheduled_tokens is None:
+            self.service.note("choosing tokens", _NO_TOKENS.format(request))
             return ChosenTokens(forwards)
         part = token_slice(request, scheduled_tokens)
-        return None if part is None else ChosenTokens(forwards, part)
+        if part is None:
+            self.service.note("choosing a request", f"request {request} has no tokens here, so nothing is recorded")
+            return None
+        return ChosenTokens(forwards, part)

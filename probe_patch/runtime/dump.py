@@ -44,6 +44,7 @@ class Dump:
         self._step = step
         self._occasion = occasion
         self._started = datetime.now(timezone.utc)
+        self._ended_by: str | None = None
         self.folder = open_step(claim, step)
         problems = Problems(said)
         self._nan_check = NanCheck(identity.rank) if settings.task == "nan_check" else None
@@ -64,6 +65,8 @@ class Dump:
             whether dump.json, or debug.json, and meta.json are there.
         """
         store = self.store
+        # Of several stretches the one that failed counts, even if others follow.
+        self._ended_by = self._ended_by or (None if ended_by is None else type(ended_by).__name__)
         try:
             store.flush()
         except Exception as error:
@@ -82,7 +85,7 @@ class Dump:
             self._write(CONSTRUCT_FILE, self._construct)
         for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
-        written = self._write(META_FILE, lambda: [self._meta(ended_by).document()]) and written
+        written = self._write(META_FILE, lambda: [self._meta().document()]) and written
         if written:
             LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
         return written
@@ -99,7 +102,7 @@ class Dump:
             self.store.problems.note("describing what was recorded", error)
             return {}
 
-    def _meta(self, ended_by: BaseException | None) -> Meta:
+    def _meta(self) -> Meta:
         found = {} if self._nan_check is None else self._nan_check.members()
         return Meta(
             step=self._step,
@@ -112,7 +115,7 @@ class Dump:
             micro_batches=self.store.micro_batches if self._settings.wanted.modules else None,
             started=self._started,
             ended=datetime.now(timezone.utc),
-            ended_by=None if ended_by is None else type(ended_by).__name__,
+            ended_by=self._ended_by,
             problems=self.store.problems.all(),
         )
 

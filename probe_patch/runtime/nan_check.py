@@ -150,9 +150,17 @@ class _Findings:
     def _went_in(self, entry: str) -> Content | None:
         module, is_of_parameters, _ = entry.partition(_PARAMETERS_GRADIENT)
         if is_of_parameters:
-            given = [self._given(backward) for backward in self._backwards[module]]
-            return _worst([content for content in given if content is not None]) if given else None
-        return self._given(entry)
+            given = [self._given_to_backward(backward) for backward in self._backwards[module]]
+            return None if not given or None in given else _worst([content for content in given if content is not None])
+        return self._given(entry) if _is_forward(self._records[entry]) else self._given_to_backward(entry)
+
+    def _given_to_backward(self, entry: str) -> Content | None:
+        """What arrived, and what the call's forward had: its backward computes with that as well."""
+        arrived = self._given(entry)
+        forward = entry.replace(".backward", ".forward")
+        if arrived != "finite" or forward not in self._records:
+            return arrived if arrived != "finite" else None
+        return _worst([_content(tensor) for tensor in self._tensors[forward]])
 
     def _given(self, entry: str) -> Content | None:
         record = self._records[entry]

@@ -32,7 +32,7 @@ class Problems:
             self._said.add(kind)
             # A handler of the run's own may raise; meta.json still tells.
             with contextlib.suppress(Exception):
-                LOGGER.warning("probe-patch: %s failed (%s); the run goes on without it", kind, self._messages[kind])
+                LOGGER.warning("probe-patch: %s: %s; the run goes on", kind, self._messages[kind])
 
     def all(self) -> tuple[Problem, ...]:
         return tuple(Problem(kind, text, self._counts[kind]) for kind, text in self._messages.items())

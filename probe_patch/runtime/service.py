@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from torch import nn
+
 from probe_patch.errors import WrongUsage
 from probe_patch.runtime.at_the_end import Hooked, WriteAtTheEnd
 from probe_patch.runtime.capture.capture import Capture
@@ -187,6 +189,7 @@ class Service:
         if self.config.level == "debug":
             self._running = stretch
             return
+        _check_model(stretch.model)
         if stretch.model is None and self.config.wanted.modules:
             raise WrongUsage(f"start() was given no model, and level {self.config.level} records a model's modules")
         dump = self._dump(stretch.folder, stretch.identity, stretch.occasion)
@@ -262,3 +265,13 @@ class Service:
         for hooked, at_the_end in recorded:
             at_the_end.call_off()
             hooked.detach()
+
+
+def _check_model(model: object) -> None:
+    """Raises WrongUsage where it is neither a module nor several."""
+    chunks = model if isinstance(model, list | tuple) else [model]
+    for chunk in chunks:
+        if not isinstance(chunk, nn.Module) and model is not None:
+            raise WrongUsage(
+                f"start() was given a {type(chunk).__name__} to record; pass a torch.nn.Module or a list of them"
+            )

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.capture.contents import Statistics
+from probe_patch.runtime.capture.names import ModuleName
 from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.selection import Selection
@@ -22,7 +23,7 @@ from probe_patch.runtime.stats.table import Readings
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.gradients import Backward
-    from probe_patch.runtime.capture.names import CallName, ModuleName
+    from probe_patch.runtime.capture.names import CallName
 
 
 _EMPTY_RECORD: Final[dict[str, "Record"]] = {"input_args": [], "input_kwargs": {}, "output": []}
@@ -86,6 +87,11 @@ class Store:
         return self._flushed
 
     @property
+    def saw_a_module(self) -> bool:
+        """Whether a module ran, be it recorded or not."""
+        return any(isinstance(name, ModuleName) for name in self._calls)
+
+    @property
     def saw_a_call(self) -> bool:
         """Whether anything ran, be it recorded or not."""
         return bool(self._calls)
@@ -95,7 +101,7 @@ class Store:
         """Outermost passes through the root; of several roots, through the one that has most."""
         return max(self._passes.values(), default=0)
 
-    def begin_pass(self, root: "ModuleName", has_gradients: bool) -> ForwardPass:
+    def begin_pass(self, root: ModuleName, has_gradients: bool) -> ForwardPass:
         """An outermost pass through this root begins. The caller holds ``lock``."""
         number = self._passes.get(root, 0)
         self._passes[root] = number + 1
@@ -145,7 +151,7 @@ class Store:
             self._parents[call.backward] = None
             self._during[call.backward] = call.during
 
-    def parameters_gradient(self, module: "ModuleName", parameter: str) -> str:
+    def parameters_gradient(self, module: ModuleName, parameter: str) -> str:
         """The entry of this backward pass through a parameter. The caller holds ``lock``."""
         firing = self._firings.get((module, parameter), 0)
         self._firings[module, parameter] = firing + 1

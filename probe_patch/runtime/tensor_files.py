@@ -4,6 +4,7 @@ Files hold plain CPU tensors that ``torch.load(weights_only=True)`` reads, conti
 was looked at. What is saved is a copy: the run's tensors and their storages stay as they are.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
@@ -106,16 +107,20 @@ class AtOnce:
 
     def write(self, whole: Tensor, file: TensorFile) -> None:
         """Write a tensor that has its storage for itself. After a failure, which is noted, the file has no name."""
-        path = self._folder / str(file.name)
+        # One that a signal cuts short must not be taken for whole.
+        draft = self._folder / f".{os.getpid()}.part"
         try:
             self._folder.mkdir(exist_ok=True)
             # By its path torch would put the file's name into it over and over, and none knew how large it gets.
-            with path.open("wb") as file_on_disk:
+            with draft.open("wb") as file_on_disk:
                 torch.save(whole.cpu(), file_on_disk)
+            draft.replace(self._folder / str(file.name))
         except Exception as error:
             file.name = None
-            self._problems.note("saving a tensor", error)
-            _remove(path)
+            # torch turns what the system says into words of its own.
+            reason = f"No space left on device, in {self._folder}" if _is_full(self._folder) else error
+            self._problems.note("saving a tensor", reason)
+            _remove(draft)
 
 
 class AtStop:
@@ -144,6 +149,13 @@ def _whole(values: Tensor) -> Tensor:
     """On the CPU, contiguous, and with no more storage than it needs."""
     host = values.resolve_conj().resolve_neg().cpu().contiguous()
     return host if host.untyped_storage().nbytes() == host.numel() * host.element_size() else host.clone()
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return os.statvfs(folder.parent).f_bavail == 0
+    except OSError:
+        return False
 
 
 def _remove(path: Path) -> None:

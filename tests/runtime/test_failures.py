@@ -51,7 +51,7 @@ def test_a_failing_part_is_noted_and_the_rest_is_written(
     dump = record(Mlp(), ones(2, 4))
     assert problems_of(dump) == {kind: count}
     assert [text for text in caplog.messages if "broken on purpose" in text] == [
-        f"probe-patch: {kind} failed (RuntimeError: broken on purpose); the run goes on without it"
+        f"probe-patch: {kind}: RuntimeError: broken on purpose; the run goes on"
     ]
 
 
@@ -94,7 +94,7 @@ def test_a_full_disk_for_one_file_leaves_the_others(
     folder = tmp_path / "dump/step0/rank0"
     assert sorted(path.name for path in folder.iterdir()) == ["construct.json", "meta.json", "stack.json"]
     assert '"kind": "writing dump.json"' in (folder / "meta.json").read_text()
-    assert f"writing dump.json failed (OSError: [Errno 28] No space left on device, in {folder})" in caplog.text
+    assert f"writing dump.json: OSError: [Errno 28] No space left on device, in {folder}" in caplog.text
 
 
 def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(
@@ -107,7 +107,7 @@ def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(
     assert not model.norm._forward_hooks
     debugger.stop()
     debugger.step()
-    assert "starting failed (NotADirectoryError" in caplog.text
+    assert "starting: NotADirectoryError" in caplog.text
 
 
 @pytest.mark.parametrize("stuck", ["a module's", "a tensor's"])

@@ -20,7 +20,6 @@ GRID = torch.arange(12).reshape(3, 4)
     ("items", "expected"),
     [
         ([], GRID),
-        ([Slice()], GRID),
         ([Slice(begin=1)], GRID[1:]),
         ([Slice(end=2)], GRID[:2]),
         ([Slice(begin=-1)], GRID[-1:]),
@@ -28,7 +27,7 @@ GRID = torch.arange(12).reshape(3, 4)
         ([Slice(dim=1, begin=1, end=3)], GRID[:, 1:3]),
         ([Slice(begin=1), Slice(dim=1, end=1)], GRID[1:, :1]),
         ([Slice(begin=1), Slice(begin=2)], GRID[2:]),
-        ([Slice(dim=2, end=0)], GRID),
+        ([Slice(dim=2, end=1)], GRID),
         ([Slice(size=3, end=1)], GRID[:1]),
         ([Slice(size=4, end=1)], GRID),
         ([Slice(size=4, end=1), Slice(dim=1, size=4, end=1)], GRID[:, :1]),

@@ -18,7 +18,7 @@ import torch
 
 from probe_patch.runtime.capture.nested import tensors_in
 from probe_patch.runtime.capture.shares import Edge, Passing, Share, edge_of, nodes_that_pass_on
-from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
+from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ class Gradients:
         self._unfinished: dict[int, list[Share]] = {}
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
-        """Look at the inputs, which the call may overwrite. None where nothing can flow back."""
-        if not torch.is_grad_enabled():
+        """Look at the inputs, which the call may overwrite. None where nothing can flow back, or not as itself."""
+        if not torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None:
             return None
         with apart_from_the_run():
             return Backward(call, list(tensors_in(args)))
@@ -148,30 +148,21 @@ class Gradients:
             self._handles.append(node.register_hook(Passing(self._session, passes)))
 
 
-class _Arrival(GradientHook):
-    """The hook of one output: records the gradient, once, and lets it pass as it is."""
+class _Arrival(FirstGradientHook):
+    """The hook of one output."""
 
     def __init__(self, session: Session, backward: Backward, index: int, handed_on: Sequence[int]) -> None:
-        self._session = session
+        super().__init__(session)
         self._backward = backward
         self._index = index
         self._handed_on = handed_on
-        self._has_fired = False
 
-    def __call__(self, gradient: Tensor) -> None:
-        if self._has_fired or not self._session.enter():
-            return
-        self._has_fired = True
-        try:
-            self._session.nesting.flowing = self._backward.call.during
-            if self._session.gradients.takes(self._backward):
-                self._record(gradient)
-            if self._backward.shares == 0:
-                self._session.store.selection.end_backward(self._backward.call)
-        except Exception as error:
-            self._session.store.problems.note("recording a gradient", error)
-        finally:
-            self._session.leave()
+    def _take(self, gradient: Tensor) -> None:
+        self._session.nesting.flowing = self._backward.call.during
+        if self._session.gradients.takes(self._backward):
+            self._record(gradient)
+        if self._backward.shares == 0:
+            self._session.store.selection.end_backward(self._backward.call)
 
     def _record(self, gradient: Tensor) -> None:
         backward, wanted, recorder = self._backward, self._session.wanted, self._session.store.recorder

@@ -9,7 +9,7 @@ from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.unhooked import Unhooked
 
-_COMPILED_WRAPPER: Final = "{name} runs compiled: it is recorded as a whole, and the modules inside it are not"
+_COMPILED_WRAPPER: Final = "{name} runs compiled: what runs inside it is not recorded"
 _COMPILED_IN_PLACE: Final = (
     "{name} was compiled with its compile() method: neither it nor what is inside it is recorded"
 )
@@ -39,12 +39,15 @@ class ModuleCapture:
                 if id(named.module) not in unseen:
                     self._hook(named, parameters)
             except Exception as error:
-                self._store.problems.note("hooking a module", error)
+                self._note_unhooked(named, error)
 
     def attach_unrecorded(self, model: Model) -> None:
         """Hook the modules only to know which threads they run on: at L1."""
+        unseen = inside_compiled(model)
         for named in named_modules(model):
-            self._hook_unrecorded(named)
+            self._note_compiled(named)
+            if id(named.module) not in unseen:
+                self._hook_unrecorded(named)
 
     def detach(self) -> None:
         """Remove every hook, whatever happens to single ones."""
@@ -83,7 +86,10 @@ class ModuleCapture:
             self._handles.append(module.register_forward_hook(AfterPass(self._session, name), always_call=True))
             self._handles.append(Unhooked(module, CallHook))
         except Exception as error:
-            self._store.problems.note("hooking a module", error)
+            self._note_unhooked(named, error)
+
+    def _note_unhooked(self, named: NamedModule, error: Exception) -> None:
+        self._store.problems.note("hooking a module", f"{named.name.label}: {type(error).__name__}: {error}")
 
     def _remove(self, handle: Removable) -> None:
         try:

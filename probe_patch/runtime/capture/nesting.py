@@ -96,6 +96,7 @@ class Nesting(threading.local):
         latest: the last outermost pass that began on this thread.
         flowing: the pass of the last call to which a gradient arrived on this thread.
         repeated: the modules that a backward on this thread is running again, and what will flow back through them.
+        is_in_a_function: whether the outermost open call runs, without gradients, inside an autograd function.
     """
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
@@ -106,6 +107,7 @@ class Nesting(threading.local):
         self.latest: ForwardPass | None = None
         self.flowing: ForwardPass | None = None
         self.repeated: list[tuple[CallName, Backward | None]] = []
+        self.is_in_a_function = False
         self.is_in_function = False
 
     @property

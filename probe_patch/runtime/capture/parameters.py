@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-import torch
 from torch import Tensor
 
 from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
@@ -78,23 +77,16 @@ class _ParameterGradient(GradientHook):
     """The hook of one parameter."""
 
     def __init__(self, session: Session, module: ModuleName, name: str, parameter: Tensor) -> None:
-        self._session = session
+        super().__init__(session)
         self._module = module
         self._name = name
         self._parameter = weakref.ref(parameter)
 
-    def __call__(self, gradient: Tensor) -> None:
-        if torch.compiler.is_compiling() or not self._session.enter():
-            return
+    def _take(self, gradient: Tensor) -> None:
         store = self._session.store
-        try:
-            entry = store.parameters_gradient(self._module, self._name)
-            if store.selection.takes_parameters_of(self._module) and store.admits(entry):
-                self._record(entry, gradient)
-        except Exception as error:
-            store.problems.note("recording a parameter's gradient", error)
-        finally:
-            self._session.leave()
+        entry = store.parameters_gradient(self._module, self._name)
+        if store.selection.takes_parameters_of(self._module) and store.admits(entry):
+            self._record(entry, gradient)
 
     def _record(self, entry: str, gradient: Tensor) -> None:
         store = self._session.store

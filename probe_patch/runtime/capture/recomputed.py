@@ -3,6 +3,7 @@ in the backward, and what flows back through the repetition is the gradient of t
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -29,7 +30,12 @@ class Recomputations:
 
     def expect(self, call: Call) -> None:
         """A module is called without gradients."""
-        if call.during.has_gradients and not torch.is_inference_mode_enabled():
+        if torch.is_inference_mode_enabled():
+            return
+        nesting = self._session.nesting
+        if call.parent is None:
+            nesting.is_in_a_function = not call.during.has_gradients and _is_in_a_function()
+        if call.during.has_gradients or nesting.is_in_a_function:
             self._waiting.setdefault(call.name, []).append(call)
 
     def begin(self, name: CallName, args: tuple[Any, ...]) -> None:
@@ -61,3 +67,18 @@ class Recomputations:
             problems.note("recording the gradients of recomputed functions", FUNCTIONS)
         waiting.remove(fitting[0])
         return self._session.gradients.before(fitting[0], args)
+
+
+def _is_in_a_function() -> bool:
+    """Whether the forward of an autograd function, such as reentrant checkpointing is, is running on this thread."""
+    frame = sys._getframe(1).f_back
+    while frame is not None:
+        code = frame.f_code
+        if (
+            code.co_name == "forward"
+            and code.co_argcount
+            and isinstance(frame.f_locals.get(code.co_varnames[0]), torch.autograd.function.FunctionCtx)
+        ):
+            return True
+        frame = frame.f_back
+    return False

@@ -28,7 +28,7 @@ class Recorder:
     Attributes:
         tensors: how many it has made a record of.
         further_slices: parts of the tensors to look at, besides the config's; they may change from one start to the
-            next.
+            next. Of parameters and their gradients, all is looked at.
     """
 
     def __init__(
@@ -69,7 +69,11 @@ class Recorder:
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
-        return self._guarded(gradient, None, self._place(entry, parameter))
+        tokens, self.further_slices = self.further_slices, ()
+        try:
+            return self._guarded(gradient, None, self._place(entry, parameter))
+        finally:
+            self.further_slices = tokens
 
     def saved(self, entry: str, value: object, path: str = "") -> Record:
         """A value that was saved by name, or the gradient of the part of it that ``path`` leads to."""
@@ -153,9 +157,9 @@ class Recorder:
         """The part of the tensor's values that is looked at."""
         try:
             values = plain_values(tensor)
-            if values is None or not (self._slices or self.further_slices):
-                return values
-            return sliced(values, self._slices + self.further_slices)
+            # What is cut out for each start is tokens, and a parameter has none.
+            slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
+            return values if values is None or not slices else sliced(values, slices)
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             return None

@@ -10,7 +10,7 @@ from torch import Tensor
 from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import listed_parts, named_parts
 from probe_patch.runtime.capture.session import Session
-from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
+from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook
 from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
@@ -91,24 +91,14 @@ def _places(value: object, at: _Place, around: frozenset[int]) -> Iterator[_Awai
         yield from _places(part, _Place(inside, key, f"{at.path}.{key}" if at.path else str(key)), around | {id(value)})
 
 
-class _Arrival(GradientHook):
-    """The hook of one tensor: records its first gradient, and lets it pass as it is."""
+class _Arrival(FirstGradientHook):
+    """The hook of one tensor."""
 
     def __init__(self, session: Session, entry: str, at: _Place) -> None:
-        self._session = session
+        super().__init__(session)
         self._entry = entry
         self._at = at
-        self._has_fired = False
 
-    def __call__(self, gradient: Tensor) -> None:
-        if self._has_fired or not self._session.enter():
-            return
-        self._has_fired = True
-        try:
-            store = self._session.store
-            with apart_from_the_run():
-                self._at.container[self._at.key] = store.recorder.saved(self._entry, gradient, self._at.path)
-        except Exception as error:
-            self._session.store.problems.note("recording a gradient", error)
-        finally:
-            self._session.leave()
+    def _take(self, gradient: Tensor) -> None:
+        with apart_from_the_run():
+            self._at.container[self._at.key] = self._session.store.recorder.saved(self._entry, gradient, self._at.path)

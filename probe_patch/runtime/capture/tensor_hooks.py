@@ -5,18 +5,50 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.utils.hooks import RemovableHandle
 
+    from probe_patch.runtime.capture.session import Session
+
 
 class GradientHook:
-    """A hook of ours; who saves the tensor is not warned of it."""
+    """A hook of ours, which never raises and lets every gradient pass as it is."""
 
+    # Who saves the tensor is not warned of the hook.
     __torch_unserializable__ = True
 
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
     def __call__(self, gradient: Tensor) -> None:
+        if torch.compiler.is_compiling() or not self._session.enter():
+            return
+        try:
+            self._take(gradient)
+        except Exception as error:
+            self._session.store.problems.note("recording a gradient", error)
+        finally:
+            self._session.leave()
+
+    def _take(self, gradient: Tensor) -> None:
+        """Record what arrives. The session is entered."""
         raise NotImplementedError
+
+
+class FirstGradientHook(GradientHook):
+    """Takes the first gradient alone: a later backward pass through the same graph brings others."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._has_fired = False
+
+    def __call__(self, gradient: Tensor) -> None:
+        if not self._has_fired:
+            super().__call__(gradient)
+            self._has_fired = True
 
 
 class TensorHook:

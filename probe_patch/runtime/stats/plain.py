@@ -15,15 +15,14 @@ _DTENSOR_MODULES: Final = ("torch.distributed.tensor", "torch.distributed._tenso
 def plain_values(tensor: Tensor) -> Tensor | None:
     """The values this process holds: a DTensor's local shard, a nested tensor's packed values, else the tensor itself.
 
-    None when there are none to be had: tensors inside ``torch.func`` transforms, and wrapper subclasses, whose own
-    code would run on every reduction.
+    None when there are none to be had: wrapper subclasses, whose own code would run on every reduction.
 
     Raises:
-        ValueError: the values are still being communicated; or it is a jagged tensor with holes, whose values cannot be
-            told from them without waiting for the device.
+        ValueError: a transform of ``torch.func`` is running; or the values are still being communicated; or it is a
+            jagged tensor with holes, whose values cannot be told from them without waiting for the device.
     """
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        return None
+    if torch._C._functorch.maybe_current_level() is not None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        raise ValueError("inside a transform of torch.func (vmap, grad and so on) a tensor has no numbers of its own")
     if type(tensor) not in _PLAIN_TYPES:
         return _inside_subclass(tensor)
     if tensor.is_nested:

@@ -445,7 +445,7 @@ def test_a_batch_that_cannot_be_read_does_not_stop_the_run(
             return torch.ones(1)
 
     assert patched(Runner)().forward(Unreadable()) == 1
-    assert "starting failed (RuntimeError: gone)" in caplog.text
+    assert "starting: RuntimeError: gone" in caplog.text
 
 
 def test_a_replayed_graph_is_said_in_meta(configure: Configure) -> None:

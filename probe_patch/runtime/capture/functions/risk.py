@@ -23,12 +23,14 @@ _CORE_PREFIXES: Final = ("Distributed", "NPU")
 _LOW: Final = frozenset(
     """
     squeeze unsqueeze reshape reshape_as view view_as flatten unflatten expand expand_as repeat
-    repeat_interleave tile transpose permute moveaxis movedim swapaxes swapdims ravel unfold align_as align_to
-    atleast_1d atleast_2d atleast_3d chunk unsafe_chunk split split_with_sizes unsafe_split
+    repeat_interleave tile transpose permute moveaxis movedim swapaxes swapdims ravel unfold align_as
+    align_to atleast_1d atleast_2d atleast_3d chunk unsafe_chunk split split_with_sizes unsafe_split
     unsafe_split_with_sizes tensor_split hsplit vsplit dsplit unbind stack cat concat concatenate hstack
     vstack dstack column_stack row_stack clamp clone stride type_as to float double int long half bfloat16
     byte char bool cfloat numpy __bool__ empty empty_like zeros zeros_like ones ones_like full full_like
-    arange linspace logspace eye identity diag diagflat diag_embed triu tril triu_indices tril_indices
+    __getitem__ tensor as_tensor asarray from_numpy frombuffer new_tensor scalar_tensor empty_strided rand
+    rand_like randn randn_like randint randint_like randperm arange linspace logspace eye identity diag
+    diagflat diag_embed triu tril triu_indices tril_indices
     """.split()  # noqa: SIM905
 )
 
