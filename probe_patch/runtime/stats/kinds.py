@@ -42,13 +42,14 @@ def is_readable(values: Tensor) -> bool:
     Nor of one whose storage was freed, as FSDP does with parameters that are gathered again later: reading it would
     end the process.
     """
-    if values.layout is not torch.strided or values.device.type == "meta":
+    device = values.device.type
+    if values.layout is not torch.strided or device == "meta":
         return False
-    if values.numel() and not values.untyped_storage().nbytes():
+    if not values.untyped_storage().nbytes():
+        return not values.numel()
+    if device == "cuda" and torch.cuda.is_current_stream_capturing():
         return False
-    if values.is_cuda and torch.cuda.is_current_stream_capturing():
-        return False
-    return values.device.type != "npu" or not _in_private_format(values)
+    return device != "npu" or not _in_private_format(values)
 
 
 def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
