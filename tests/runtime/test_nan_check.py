@@ -252,3 +252,11 @@ def test_without_inputs_nobody_is_called_born(asked_for: AskedFor) -> None:
     found = check(debugger, net(Log()), -ones(1, 2)).meta["nan_check"]
     assert culprit(found["first_nan"])[3:] == (None, False)  # type: ignore[index]
     assert json.dumps(found["first_born"]) == "null"
+
+
+@pytest.mark.parametrize("data_mode", [["all"], ["backward"]])
+def test_a_backward_through_a_bad_weight_bears_nothing(asked_for: AskedFor, data_mode: list[str]) -> None:
+    debugger = asked_for(task="nan_check", nan_check={"data_mode": data_mode})
+    dump = check(debugger, with_a_bad_weight(NAN), ones(2, 2), backward=True)
+    assert dump.meta["nan_check"]["first_nan"] is not None
+    assert dump.meta["nan_check"]["first_born"] is None

@@ -135,3 +135,13 @@ def test_the_answer_of_a_model_is_what_it_was(debugger: PrecisionDebugger) -> No
     expected = model(ones(2, 4))
     with debugger.phase("ref", model):
         assert torch.equal(model(ones(2, 4)), expected)
+
+
+def test_of_a_phase_that_failed_and_came_again_the_failure_stays_said(
+    debugger: PrecisionDebugger, tmp_path: Path, model: nn.Module
+) -> None:
+    with pytest.raises(ValueError, match="planned"), debugger.phase("train", model):
+        raise ValueError("planned")
+    with debugger.phase("train", model):
+        model()
+    assert read_dump(tmp_path / "dump/train/step0/rank0").meta["ended_by_exception"] == "ValueError"

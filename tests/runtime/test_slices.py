@@ -39,7 +39,7 @@ def test_the_part_that_is_left(items: list[Slice], expected: torch.Tensor) -> No
 
 
 def test_a_scalar_has_no_parts() -> None:
-    assert sliced(torch.tensor(3), [Slice(end=0)]).item() == 3
+    assert sliced(torch.tensor(3), [Slice(end=1)]).item() == 3
 
 
 def test_a_slice_is_no_copy() -> None:

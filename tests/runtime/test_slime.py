@@ -290,7 +290,7 @@ def test_our_failures_do_not_reach_the_run(caplog: pytest.LogCaptureFixture, spo
     spoil(actor)
     assert actor.probe.rollout(train_actor)(actor, 7) == 7
     assert actor.debugger.service.current_step == 1
-    assert len([text for text in caplog.messages if "starting failed" in text]) == 1
+    assert len([text for text in caplog.messages if "probe-patch: starting: " in text]) == 1
 
 
 def test_a_stop_left_out_is_made_up_for_and_its_dump_says_so(dump_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -201,3 +201,29 @@ def test_steps_are_counted_from_the_first_one_given(
         debugger.step()
     assert sorted(path.name for path in (tmp_path / "dump").iterdir() if path.name.startswith("step")) == expected
     assert ("pass a whole number, at least 0" in caplog.text) == (expected[0] == "step0")
+
+
+def test_parameters_have_no_tokens(asked_for: AskedFor, tmp_path: Path) -> None:
+    """Even if they are as long as the batch."""
+    debugger, model = asked_for(statistics={"request_id": "r1"}), Around(nn.Linear(4, 6))
+    debugger.start(model, scheduled_tokens=SCHEDULE)
+    model(ones(6, 4)).sum().backward()
+    debugger.stop()
+    data = read_dump(tmp_path / "dump/step0/rank0").data
+    forward, gradients = (data[f"Module.inner.Linear.{entry}.0"] for entry in ("forward", "parameters_grad"))
+    assert [tensor["shape"] for tensor in forward["parameters"].values()] == [[6, 4], [6]]
+    assert {name: gradient["shape"] for name, (gradient,) in gradients.items()} == {"weight": [6, 4], "bias": [6]}
+    assert forward["output"][0]["shape"] == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "sentence"),
+    [(None, "start() was given no scheduled_tokens to find it by"), ({"s": 6}, "request r has no tokens here")],
+)
+def test_a_request_that_cannot_be_found_is_said(
+    asked_for: AskedFor, caplog: pytest.LogCaptureFixture, scheduled: Mapping[str, int] | None, sentence: str
+) -> None:
+    debugger = asked_for(statistics={"request_id": "r"})
+    debugger.start(Around(nn.Identity()), scheduled_tokens=scheduled)
+    debugger.stop()
+    assert sentence in caplog.text
