@@ -235,8 +235,11 @@ def test_an_earlier_runs_dump_that_cannot_be_moved_is_emptied(
         raise OSError(16, "Device or resource busy")
 
     monkeypatch.setattr(Path, "rename", refused)
-    PrecisionDebugger(path).start(model)
+    # Let go of, it would write what it has.
+    debugger = PrecisionDebugger(path)
+    debugger.start(model)
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+    debugger.stop()
     assert f"{folder} holds the dump of an earlier run, which is replaced: moving it failed" in caplog.text
 
 
