@@ -93,8 +93,16 @@ def entries(folder: Path, peer: str) -> int:
     return len(json.loads(dumps[-1].read_bytes())["data"])
 
 
+def _config(folder: Path, name: str) -> Path:
+    config = folder / f"{name}.json"
+    section = {"scope": [], "list": [], "tensor_list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
+    document = {"task": "statistics", "dump_path": str(folder / name), "rank": [], "step": [], "level": "L0"}
+    config.write_text(json.dumps({**document, "statistics": section}))
+    return config
+
+
 def _ours(folder: Path) -> Peer:
-    debugger = PrecisionDebugger(dump_path=str(folder / "ours"), step=[])
+    debugger = PrecisionDebugger(_config(folder, "ours"))
 
     def end() -> None:
         debugger.stop()
@@ -104,13 +112,9 @@ def _ours(folder: Path) -> Peer:
 
 
 def _msprobe(folder: Path) -> Peer:
-    config = folder / "msprobe.json"
-    section = {"scope": [], "list": [], "tensor_list": [], "data_mode": ["forward"], "summary_mode": "statistics"}
-    document = {"task": "statistics", "dump_path": str(folder / "msprobe"), "rank": [], "step": [], "level": "L0"}
-    config.write_text(json.dumps({**document, "statistics": section}))
     from msprobe.pytorch import PrecisionDebugger as Theirs
 
-    theirs = Theirs(config_path=str(config))
+    theirs = Theirs(config_path=str(_config(folder, "msprobe")))
 
     def start(model: nn.Module) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
