@@ -216,3 +216,11 @@ def test_two_runs_are_read_by_msprobe_compare(asked_for: AskedFor, tmp_path: Pat
     rows = {row["NPU Name"]: row for row in csv.DictReader(result.read_text(encoding="utf-8-sig").splitlines())}
     assert list(rows) == ["hidden.0.debug.h", "hidden_grad.0.debug.h", "x.0.debug", "x_grad.0.debug"]
     assert (float(rows["x_grad.0.debug"]["NPU max"]), float(rows["x_grad.0.debug"]["Bench max"])) == (1.0, 2.0)
+
+
+def test_a_value_that_repeats_itself_without_end_is_null_and_not_gone_through(debugger: PrecisionDebugger) -> None:
+    value: list[Any] = [ones(1).requires_grad_()]
+    for _ in range(60):
+        value = [value, value]
+    debugger.save(value, "deep")
+    assert saved(debugger) == {"deep.0.debug": None, "deep_grad.0.debug": None}

@@ -39,9 +39,10 @@ class SavedValues:
             if not store.admits(entry):
                 return
             with apart_from_the_run():
-                store.saved[entry] = store.recorder.saved(entry, value)
+                record = store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
-                self._await_gradients(f"{name}_grad.{number}.debug", value)
+                # A value that has no record, as it has too many parts, is not gone through once more.
+                self._await_gradients(f"{name}_grad.{number}.debug", None if record is None else value)
         except Exception as error:
             self._session.store.problems.note("recording a value", error)
         finally:
@@ -55,7 +56,7 @@ class SavedValues:
             hook.remove()
 
     def _await_gradients(self, entry: str, value: object) -> None:
-        self._session.store.saved[entry] = None  # what stays where the value cannot be looked into
+        self._session.store.saved[entry] = None
         for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
             if place.tensor.requires_grad:
                 hook = _Arrival(self._session, entry, place.at)
