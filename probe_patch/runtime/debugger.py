@@ -9,14 +9,13 @@ from probe_patch.config import Overrides
 from probe_patch.runtime.capture.names import Model
 from probe_patch.runtime.capture.slices import token_slice
 from probe_patch.runtime.made import MADE, nothing, on_class_too
-from probe_patch.runtime.occasion import ByHand
+from probe_patch.runtime.occasion import BY_HAND
 from probe_patch.runtime.phases import recorded_phase
 from probe_patch.runtime.ranks import identify
 from probe_patch.runtime.service import Service
 from probe_patch.runtime.settings import DumpSettings, read_settings
 from probe_patch.runtime.tokens import ChosenTokens, token_range_of
 
-_BY_HAND: Final = ByHand()
 _NO_TOKENS: Final = (
     "config.json asks for request_id {}, and start() was given no scheduled_tokens to find it by; all tokens are "
     "recorded"
@@ -88,7 +87,7 @@ class PrecisionDebugger:
             service.note("starting", error)
             return
         if tokens is not None:
-            service.start(model, identity, folder, _BY_HAND, tokens)
+            service.start(model, identity, folder, BY_HAND, tokens)
 
     @on_class_too(otherwise=nothing)
     def stop(self) -> None:

@@ -34,16 +34,23 @@ class Occasion(Protocol):
 
 @dataclass(frozen=True)
 class ByHand:
-    """A debugger that somebody starts and stops himself."""
+    """A debugger that somebody starts and stops himself, in a stretch of a program that may have a name.
 
+    See ``PrecisionDebugger.phase``.
+    """
+
+    name: str | None = None
     ends_by_itself: bool = False
     nothing_ran: str = NOTHING_RAN
 
     def members(self) -> Mapping[str, object]:
-        return {"phase": None, "rollout_id": None}
+        return {"phase": self.name, "rollout_id": None}
 
     def files(self) -> Mapping[str, bytes]:
         return {}
+
+
+BY_HAND: Final = ByHand()
 
 
 @dataclass(frozen=True)
@@ -57,21 +64,6 @@ class TrainingPhase:
 
     def members(self) -> Mapping[str, object]:
         return {"phase": self.phase, "rollout_id": self.rollout_id}
-
-    def files(self) -> Mapping[str, bytes]:
-        return {}
-
-
-@dataclass(frozen=True)
-class NamedPhase:
-    """A stretch of a program that somebody has named; see ``PrecisionDebugger.phase``."""
-
-    name: str
-    ends_by_itself: bool = False
-    nothing_ran: str = NOTHING_RAN
-
-    def members(self) -> Mapping[str, object]:
-        return {"phase": self.name, "rollout_id": None}
 
     def files(self) -> Mapping[str, bytes]:
         return {}

@@ -7,7 +7,7 @@ from typing import Final
 
 from probe_patch.errors import WrongUsage
 from probe_patch.runtime.capture.names import Model
-from probe_patch.runtime.occasion import NamedPhase
+from probe_patch.runtime.occasion import ByHand
 from probe_patch.runtime.ranks import identify
 from probe_patch.runtime.service import Service, Stretch
 
@@ -60,7 +60,7 @@ def _stretch(service: Service, name: str, model: Model | None) -> Stretch | None
     try:
         service.look_again()
         folder = service.config.folder() / checked_phase_name(name)
-        return Stretch(model, identify(None), folder, NamedPhase(name))
+        return Stretch(model, identify(None), folder, ByHand(name))
     except Exception as error:
         service.note("beginning a phase", error)
         return None

@@ -19,13 +19,12 @@ from probe_patch.runtime.claims import Claim, claim_folder
 from probe_patch.runtime.dump import Dump
 from probe_patch.runtime.hot_config import HotConfig
 from probe_patch.runtime.log import LOGGER
-from probe_patch.runtime.occasion import ByHand, Occasion
+from probe_patch.runtime.occasion import BY_HAND, Occasion
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.ranks import Identity, identify
 from probe_patch.runtime.settings import DumpSettings
 from probe_patch.runtime.tokens import ALL_TOKENS, ChosenTokens
 
-_BY_HAND: Final = ByHand()
 _MISSED_STOP: Final = "its stop was not reached, so forwards behind the phase may be in this dump"
 
 
@@ -153,7 +152,7 @@ class Service:
             identity = identify(None) if running is None else running.identity
             if self.selects_this_step(identity):
                 folder = self.config.folder() if running is None else running.folder
-                occasion = _BY_HAND if running is None else running.occasion
+                occasion = BY_HAND if running is None else running.occasion
                 self._saved_values(folder, identity, occasion).save(variable, name, with_gradient)
         except Exception as error:
             self.note("saving a value", error)

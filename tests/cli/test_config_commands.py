@@ -39,6 +39,26 @@ def test_init_writes_a_config_that_is_good(folder: Path, arguments: tuple[str, .
     assert (checked.code, checked.out, checked.err) == (0, f"{file}: good\n", "")
 
 
+@pytest.mark.parametrize(("name", "arguments"), [("plain", ("--dump-path", "~/dump")), ("a$b", ())])
+def test_init_writes_nothing_that_check_would_refuse(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: tuple[str, ...]
+) -> None:
+    (folder / name).mkdir()
+    monkeypatch.chdir(folder / name)
+    outcome = run("config", "init", *arguments)
+    assert outcome.code == 2
+    assert "is taken literally; write the path in full" in the_sentence(outcome)
+    assert not list((folder / name).iterdir())
+
+
+def test_what_check_prints_as_json_is_a_config_of_the_same_meaning(folder: Path) -> None:
+    (folder / "c.json").write_text('{"dump_path": "/d", "level": "L0", "statistics": {"list": ["linear_fc1"]}}')
+    (folder / "printed.json").write_text(run("config", "check", "c.json", "--format", "json").out)
+    printed = load_config(folder / "printed.json")
+    assert printed.warnings == ()
+    assert printed.config.statistics.list_ == ["linear_fc1"]
+
+
 REFUSED = [
     ("there.json", 3, "there.json: is there already; name another file, or remove it first"),
     ("sub", 3, "sub: is there already"),

@@ -3,11 +3,12 @@
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from torch import nn
+from torch import Tensor, nn
 
 from probe_patch.errors import ConfigError
 from probe_patch.runtime import PrecisionDebugger
@@ -302,3 +303,24 @@ def test_nothing_of_a_dump_stays_in_memory_after_its_step(tmp_path: Path, model:
     assert blocks_on_devices() == 0
     debugger.step()
     assert debugger.service._dumps == {}
+
+
+def twice(x: Tensor) -> Tensor:
+    return x + x
+
+
+def test_a_function_is_recorded_from_the_start_after_it_was_registered_until_it_is_restored(tmp_path: Path) -> None:
+    debugger, here = PrecisionDebugger(config_file(tmp_path, level="L1")), sys.modules[__name__]
+
+    def recorded() -> bool:
+        debugger.start()
+        twice(ones(1))
+        debugger.stop()
+        (folder,) = (tmp_path / f"dump/step{debugger.service.current_step}").iterdir()
+        debugger.step()
+        return "mine.twice.0.forward" in read_dump(folder).data
+
+    debugger.register_custom_api(here, "twice", "mine")
+    assert recorded()
+    debugger.restore_custom_api(here, "twice")
+    assert not recorded()

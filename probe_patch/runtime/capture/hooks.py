@@ -45,7 +45,7 @@ class BeforeForward(CallHook):
         self._parameters = parameters
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        if is_traced():
             return
         if kwargs is None or not self._session.enter():
             return
@@ -75,7 +75,7 @@ class AfterForward(CallHook):
     """Measures the outputs and closes the call; called too when the forward raised, then without an output."""
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
-        if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        if is_traced():
             return
         if output is _NOT_GIVEN or not self._session.enter():
             return
@@ -135,9 +135,14 @@ class AfterPass(CallHook):
             self._session.leave_thread()
 
 
+def is_traced() -> bool:
+    """Whether torch.compile or torch.jit.trace is looking at what runs."""
+    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+
+
 def is_no_pass() -> bool:
     """Whether what runs is compiled, traced or recomputed."""
-    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None or inside_backward()
+    return is_traced() or inside_backward()
 
 
 def inside_backward() -> bool:

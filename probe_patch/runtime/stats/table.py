@@ -28,9 +28,6 @@ class Summary(NamedTuple):
     norm: float | None
 
 
-NO_SUMMARY: Final = Summary(None, None, None, None)
-
-
 class Counts(NamedTuple):
     """How many of a tensor's values are NaN, infinite and zero; of complex values, NaN or infinite in either part."""
 

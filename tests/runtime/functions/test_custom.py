@@ -11,25 +11,13 @@ from torch import Tensor, nn
 
 from probe_patch.runtime.capture.functions.custom import CustomApis
 from tests.runtime.functions.recording import Recording, recorded
-from tests.runtime.toys import Around, ones
+from tests.runtime.toys import Around, Cube, ones
 
 X = ones(2)
 
 
 def scaled(x: Tensor, by: float = 2.0) -> Tensor:
     return torch.mul(x, by)
-
-
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.pow(3)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        return 3 * gradient * x.square()
 
 
 class Kernels:

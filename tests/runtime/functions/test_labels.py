@@ -78,7 +78,10 @@ def test_questions_and_attributes_are_not_recorded(work: Callable[[], Any]) -> N
         ("FOCUS", ["Functional.linear", "Tensor.matmul", "Functional.layer_norm", "Tensor.exp"]),
         (
             "ALL",
-            ["Functional.linear", "Tensor.matmul", "Functional.layer_norm", "Tensor.exp", "Tensor.view", "Torch.cat"],
+            [
+                *("Functional.linear", "Tensor.matmul", "Functional.layer_norm", "Tensor.exp", "Tensor.view"),
+                *("Torch.cat", "Tensor.__getitem__", "Torch.randn"),
+            ],
         ),
     ],
 )
@@ -90,6 +93,8 @@ def test_the_risk_level_chooses(risk: RiskLevel, names: list[str]) -> None:
         x.exp()
         x.view(4)
         torch.cat([x, y])
+        x[0]
+        torch.randn(1)
 
     assert recorded(work, risk).names() == names
 

@@ -18,7 +18,7 @@ from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.dumps import read_dump
 from tests.runtime.functions.recording import Recording, recorded
-from tests.runtime.toys import Around, Echo, ones
+from tests.runtime.toys import Around, Cube, Echo, ones
 
 X, TWO, THREE = ones(2), ones(2, 2), ones(3, 3)
 
@@ -226,18 +226,6 @@ def test_jit_works_and_its_graph_has_nothing_of_ours(make: Callable[[], Any]) ->
     dump = recorded(lambda: graphs.append(str(make().graph)))
     assert graphs[0].count("aten::") == graphs[1].count("aten::") > 0
     assert not {"Torch.exp", "Tensor.__add__"} & set(dump.names())
-
-
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.pow(3)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return 3 * gradient * x.square()  # type: ignore[no-any-return]
 
 
 def as_megatron_does(loss: Tensor) -> None:

@@ -9,6 +9,8 @@ import dis
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from probe_patch.runtime.capture.functions.by_code import ByCode
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import CodeType, FrameType
@@ -42,21 +44,14 @@ class Arguments:
 
 
 class CallSites:
-    """Calls by the place of their instruction; the bytecode of a function is read once."""
+    """Calls by the place of their instruction."""
 
     def __init__(self) -> None:
-        # By identity, as comparing code takes long; each code is kept, so that none takes another's identity.
-        self._known: dict[int, tuple[CodeType, dict[int, CallSite]]] = {}
+        self._calls = ByCode(calls_of)
 
     def at(self, frame: FrameType | None) -> CallSite | None:
         """The call that a frame is in; None where that is no plain call, as with ``f(*args)``."""
-        if frame is None:
-            return None
-        code = frame.f_code
-        known = self._known.get(id(code))
-        if known is None:
-            known = self._known[id(code)] = (code, calls_of(code))
-        return known[1].get(frame.f_lasti)
+        return None if frame is None else self._calls.at(frame)
 
 
 def calls_of(code: CodeType) -> dict[int, CallSite]:

@@ -49,6 +49,19 @@ class FunctionCalls:
         self._session.nesting.is_in_function = True
         return call
 
+    def begin_watched(self, name: FunctionName, take: Callable[[Call], None], kind: str) -> Call | None:
+        """``begin`` for a function that every thread is watched for: None too on those that nothing is recorded on.
+
+        It never raises; ``kind`` says what we are doing.
+        """
+        try:
+            if not self._session.functions_are_recorded_here() or not self.are_recorded_here():
+                return None
+            return self.begin(name, take)
+        except Exception as error:
+            self.failed(kind, error)
+            return None
+
     def take_inputs(self, arguments: Arguments, call: Call) -> None:
         self._session.take_inputs(call, arguments.args, arguments.kwargs)
 

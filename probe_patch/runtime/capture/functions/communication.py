@@ -114,27 +114,21 @@ class _Watcher:
         self._works = works
 
     def begin(self, arguments: Arguments) -> _Begun | None:
-        try:
-            if not self._session.functions_are_recorded_here() or not self._calls.are_recorded_here():
-                return None
-            call = self._calls.begin(self._name, partial(self._take, _without(arguments, self._receives)))
-            return None if call is None else _Begun(call, arguments, _is_coalescing())
-        except Exception as error:
-            self._calls.failed("recording a communication", error)
-            return None
+        take = partial(self._take, _without(arguments, self._receives))
+        call = self._calls.begin_watched(self._name, take, "recording a communication")
+        return None if call is None else _Begun(call, arguments, _is_coalescing())
 
     def end(self, begun: _Begun, result: Any) -> None:
+        self._session.nesting.is_in_function = False
         # Who only sends gets nothing that would have to be waited for.
         works = [] if self._sent else works_in(result)
-        if not works and not begun.is_coalesced:
-            self._complete(begun)
-            return
-        self._session.nesting.is_in_function = False
         try:
             if begun.is_coalesced:
                 self._session.store.problems.note("recording a communication", _COALESCED)
+            elif works:
+                self._works.expect(works, partial(self._complete, begun))
             else:
-                self._works.expect(works, partial(self._complete_later, begun))
+                self._complete(begun)
         except Exception as error:
             self._calls.failed("recording a communication", error)
 
@@ -145,10 +139,6 @@ class _Watcher:
         self._session.record_inputs(call, arguments.args, arguments.kwargs)
 
     def _complete(self, begun: _Begun) -> None:
-        self._session.nesting.is_in_function = False
-        self._complete_later(begun)
-
-    def _complete_later(self, begun: _Begun) -> None:
         if not self._session.enter():
             return
         try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 from probe_patch.runtime.capture.functions.call_sites import Arguments
-from probe_patch.runtime.capture.functions.trampolines import can_be_watched, unwatch, watch
+from probe_patch.runtime.capture.functions.trampolines import call_watched, can_be_watched, unwatch, watch
 from probe_patch.runtime.capture.names import FunctionName
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class CustomCapture:
                 self._note(f"somebody else has replaced {one.api.attribute} of {one.api.owner!r} meanwhile")
 
     def _attach(self, api: CustomApi) -> None:
-        watcher = _Watcher(FunctionName(api.label), self._session, self._calls)
+        watcher = _Watcher(FunctionName(api.label), self._calls)
         own = _own(api)
         function = own.__func__ if isinstance(own, staticmethod) else own
         if isinstance(function, FunctionType):
@@ -151,16 +151,7 @@ def _stand_in(function: Callable[..., Any], watcher: _Watcher) -> Callable[..., 
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return function(*args, **kwargs)
-        call = watcher.begin(Arguments(args, kwargs))
-        if call is None:
-            return function(*args, **kwargs)
-        try:
-            result = function(*args, **kwargs)
-        except BaseException:
-            watcher.abandon(call)
-            raise
-        watcher.end(call, result)
-        return result
+        return call_watched(function, (watcher,), Arguments(args, kwargs), args, kwargs)
 
     return stand_in
 
@@ -168,19 +159,13 @@ def _stand_in(function: Callable[..., Any], watcher: _Watcher) -> Callable[..., 
 class _Watcher:
     """Of one function."""
 
-    def __init__(self, name: FunctionName, session: Session, calls: FunctionCalls) -> None:
+    def __init__(self, name: FunctionName, calls: FunctionCalls) -> None:
         self._name = name
-        self._session = session
         self._calls = calls
 
     def begin(self, arguments: Arguments) -> Call | None:
-        try:
-            if not self._session.functions_are_recorded_here() or not self._calls.are_recorded_here():
-                return None
-            return self._calls.begin(self._name, partial(self._calls.take_inputs, arguments))
-        except Exception as error:
-            self._calls.failed("recording a function's inputs", error)
-            return None
+        take = partial(self._calls.take_inputs, arguments)
+        return self._calls.begin_watched(self._name, take, "recording a function's inputs")
 
     def end(self, call: Call, result: Any) -> None:
         self._calls.end(call, result)

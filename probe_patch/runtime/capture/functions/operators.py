@@ -12,6 +12,8 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from probe_patch.runtime.capture.functions.by_code import ByCode
+
 # What BINARY_OP's argument means, from Python 3.11 on; the same operators have opcodes of their own before.
 _BINARY: Final = {
     "+": "add",
@@ -53,11 +55,10 @@ _COMPARISONS: Final = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt",
 
 
 class Operators:
-    """Operators by call site; the bytecode of a function is read once."""
+    """Operators by call site."""
 
     def __init__(self) -> None:
-        # By identity, as comparing code takes long; each code is kept, so that none takes another's identity.
-        self._known: dict[int, tuple[CodeType, dict[int, str]]] = {}
+        self._operators = ByCode(operators_of)
 
     def at(self, frame: FrameType, function: Callable[..., Any]) -> str | None:
         """The special method whose operator calls ``function`` in this frame, such as ``__add__``; None without one.
@@ -66,18 +67,11 @@ class Operators:
         """
         running: FrameType | None = frame
         while running is not None:
-            operator = self._operator(running)
+            operator = self._operators.at(running)
             if operator is not None or not _hands_on(running, function):
                 return operator
             running = running.f_back
         return None
-
-    def _operator(self, frame: FrameType) -> str | None:
-        code = frame.f_code
-        known = self._known.get(id(code))
-        if known is None:
-            known = self._known[id(code)] = (code, operators_of(code))
-        return known[1].get(frame.f_lasti)
 
 
 def operators_of(code: CodeType) -> dict[int, str]:

@@ -89,10 +89,24 @@ def through(key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     original, watchers = _originals[key], _watchers[key]
     if not watchers:
         return original(*args, **kwargs)
-    arguments = _arguments(original, args, kwargs)
+    return call_watched(original, watchers, _arguments(original, args, kwargs), args, kwargs)
+
+
+def call_watched(
+    function: Callable[..., Any],
+    watchers: tuple[Watcher, ...],
+    arguments: Arguments,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call a function with ``args`` and ``kwargs``, and tell of it.
+
+    Args:
+        arguments: the same, as its caller passed them.
+    """
     begun = [(watcher, call) for watcher in watchers if (call := watcher.begin(arguments)) is not None]
     try:
-        result = original(*args, **kwargs)
+        result = function(*args, **kwargs)
     except BaseException:
         for watcher, call in begun[::-1]:
             watcher.abandon(call)
