@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.number_texts import NumberTexts
 
 NUMBER_KEYS: Final[dict[NumberName, str]] = {
     "max": "Max",
@@ -27,7 +27,8 @@ NUMBER_KEYS: Final[dict[NumberName, str]] = {
 }
 """The keys of a record in their order, the first four as msProbe has them."""
 
-_CHECKSUM_KEY: Final = "md5"
+_SUMMARY: Final = '"Max": %s, "Min": %s, "Mean": %s, "Norm": %s, '
+_NO_SUMMARY: Final = _SUMMARY % (("null",) * 4)
 
 
 class Taken(NamedTuple):
@@ -51,12 +52,12 @@ class Contents(Protocol):
         """The numbers of everything taken since the last read."""
         ...
 
-    def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        """The keys of the record between ``shape`` and ``requires_grad``; without readings the numbers are null."""
+    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
+        """The members of the record before ``requires_grad``, each with a comma; without numbers they are null."""
         ...
 
-    def after(self, taken: Taken) -> dict[str, Record]:
-        """The keys of the record at its end."""
+    def after(self, taken: Taken) -> str:
+        """The members of the record at its end, each behind a comma."""
         ...
 
 
@@ -73,14 +74,13 @@ class Statistics:
     def read(self) -> Readings:
         return self._table.read()
 
-    def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        if taken.row is None or readings is None:
-            return {"Max": None, "Min": None, "Mean": None, "Norm": None}
-        summary = readings.summary(taken.row)
-        return {"Max": summary.maximum, "Min": summary.minimum, "Mean": summary.mean, "Norm": summary.norm}
+    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
+        if taken.row is None or numbers is None:
+            return _NO_SUMMARY
+        return _SUMMARY % numbers.summary(taken.row)
 
-    def after(self, taken: Taken) -> dict[str, Record]:
-        return {}
+    def after(self, taken: Taken) -> str:
+        return ""
 
 
 class Chosen(Statistics):
@@ -93,11 +93,11 @@ class Chosen(Statistics):
     def take(self, values: Tensor) -> Taken:
         return super().take(values) if self._chosen else NOTHING
 
-    def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        if taken.row is None or readings is None:
-            return {key: None for _, key in self._chosen}
-        numbers = (*readings.summary(taken.row), *readings.counts(taken.row))
-        return {key: numbers[index] for index, key in self._chosen}
+    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
+        if taken.row is None or numbers is None:
+            return "".join(f'"{key}": null, ' for _, key in self._chosen)
+        found = (*numbers.summary(taken.row), *numbers.counts(taken.row))
+        return "".join(f'"{key}": {found[index]}, ' for index, key in self._chosen)
 
 
 class WithCrc:
@@ -113,11 +113,11 @@ class WithCrc:
     def read(self) -> Readings:
         return self._numbers.read()
 
-    def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        return self._numbers.before(taken, readings)
+    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
+        return self._numbers.before(taken, numbers)
 
-    def after(self, taken: Taken) -> dict[str, Record]:
-        return {_CHECKSUM_KEY: taken.checksum}
+    def after(self, taken: Taken) -> str:
+        return f", {_checksum_member(taken)}"
 
 
 class Xor:
@@ -129,8 +129,12 @@ class Xor:
     def read(self) -> Readings:
         return Readings({}, {})
 
-    def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        return {_CHECKSUM_KEY: taken.checksum}
+    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
+        return f"{_checksum_member(taken)}, "
 
-    def after(self, taken: Taken) -> dict[str, Record]:
-        return {}
+    def after(self, taken: Taken) -> str:
+        return ""
+
+
+def _checksum_member(taken: Taken) -> str:
+    return '"md5": null' if taken.checksum is None else f'"md5": "{taken.checksum}"'

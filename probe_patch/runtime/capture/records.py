@@ -10,14 +10,14 @@ from torch import Tensor, nn
 from probe_patch.config.sections import Slice
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
 from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
-from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
+from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
 from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.plain import is_dtensor, plain_values
+from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
 from probe_patch.runtime.stats.table import Readings
 from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
 
@@ -39,6 +39,7 @@ class Recorder:
         self._slices = slices
         self._files = files
         self._parts = 0
+        self._looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
 
@@ -141,17 +142,21 @@ class Recorder:
     def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
         self.tensors += 1
         values = self._values(tensor)
-        return TensorRecord(
-            type_name=_type_name(tensor),
-            dtype=str(tensor.dtype),
-            shape=_known_lengths(tensor) if values is None else tuple(values.shape),
-            taken=NOTHING if values is None else self._taken(values),
-            requires_grad=tensor.requires_grad,
-            placement=placement_of(tensor) if is_dtensor(tensor) else None,
-            file=self._saved(values, place) if place and values is not None else None,
-            contents=self._contents,
-            number=self.tensors,
-        )
+        taken = NOTHING if values is None else self._taken(values)
+        file = self._saved(values, place) if place and values is not None else None
+        return TensorRecord(self._look(tensor, values), taken, file, self._contents, self.tensors)
+
+    def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
+        """``values`` are the ones looked at, if the tensor has any."""
+        if values is None or type(tensor) not in PLAIN_TYPES or tensor.is_nested:
+            shape = _known_lengths(tensor) if values is None else tuple(values.shape)
+            placement = placement_of(tensor) if is_dtensor(tensor) else None
+            return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, placement)
+        key = (tensor.dtype, values.shape, tensor.requires_grad)
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = Look("torch.Tensor", tensor.dtype, tuple(values.shape), tensor.requires_grad)
+        return look
 
     def _values(self, tensor: Tensor) -> Tensor | None:
         """The part of the tensor's values that is looked at."""

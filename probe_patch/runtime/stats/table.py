@@ -59,12 +59,13 @@ class _Block:
 class Readings:
     """A table read back to the host."""
 
-    floats: dict[torch.device, list[list[float]]]
+    floats: dict[torch.device, list[float]]
     integers: dict[torch.device, list[list[int]]]
 
     def summary(self, row: Row) -> Summary:
         """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""
-        maximum, minimum, mean, norm = self.floats[row.device][row.number]
+        at = _FLOAT_COLUMNS * row.number
+        maximum, minimum, mean, norm = self.floats[row.device][at : at + _FLOAT_COLUMNS]
         high, low = self.integers[row.device][row.number][:_EXTREMES]
         if row.kind is Kind.BOOL:
             return Summary(bool(high), bool(low), None, None)
@@ -112,7 +113,7 @@ class StatisticsTable:
                 torch.get_device_module(device).synchronize(device)
             words = torch.cat([block.words for block in device_blocks])[: used[device]].cpu()
             floats = words.view(reference.accumulator(device))[:, :_FLOAT_COLUMNS]
-            readings.floats[device] = floats.tolist()
+            readings.floats[device] = floats.flatten().tolist()
             readings.integers[device] = words[:, _FLOAT_COLUMNS:].tolist()
         return readings
 
