@@ -46,12 +46,12 @@ class Asked:
         if self.summary == "statistics":
             return Statistics(problems)
         if self.summary == "md5":
-            return WithCrc(Statistics(problems))
+            return WithCrc(Statistics(problems), problems)
         if self.summary == "xor":
-            return Xor()
+            return Xor(problems)
         numbers = {number for name in self.summary if (number := _NUMBERS[name]) is not None}
         chosen = Chosen(numbers, problems)
-        return WithCrc(chosen) if "md5" in self.summary else chosen
+        return WithCrc(chosen, problems) if "md5" in self.summary else chosen
 
 
 _NUMBERS: dict[str, NumberName | None] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from probe_patch.runtime.stats.checksums import crc32, xor64
+from probe_patch.runtime.stats.checksums.pending import Checksum, value_of
+from probe_patch.runtime.stats.checksums.table import ChecksumTable
 from probe_patch.runtime.stats.kinds import is_readable, kind_of
 from probe_patch.runtime.stats.rows import Readings, Row
 from probe_patch.runtime.stats.table import StatisticsTable
@@ -39,7 +40,7 @@ class Taken(NamedTuple):
     """What was taken of one tensor: where its numbers will be found, and its checksum."""
 
     row: Row | None
-    checksum: str | None
+    checksum: Checksum | None
 
 
 NOTHING: Final = Taken(None, None)
@@ -113,46 +114,50 @@ class Chosen(Statistics):
 
 
 class WithCrc:
-    """A CRC-32 of the bytes besides: ``"md5"``, and ``"md5"`` in a list."""
+    """A CRC-32 of the bytes besides, as eight hexadecimal digits: ``"md5"``, and ``"md5"`` in a list."""
 
-    def __init__(self, numbers: Contents) -> None:
+    def __init__(self, numbers: Contents, problems: Problems) -> None:
         self._numbers = numbers
+        self._checksums = ChecksumTable(problems)
 
     def take(self, values: Tensor) -> Taken:
-        checksum = crc32(values) if is_readable(values) else None
+        checksum = self._checksums.crc32(values) if is_readable(values) else None
         return Taken(self._numbers.take(values).row, checksum)
 
     def launch(self) -> None:
         self._numbers.launch()
 
     def read(self) -> Readings:
+        self._checksums.read()
         return self._numbers.read()
 
     def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
         return self._numbers.before(taken, numbers)
 
     def after(self, taken: Taken) -> str:
-        return f", {_checksum_member(taken)}"
+        checksum = value_of(taken.checksum)
+        return ', "md5": null' if checksum is None else f', "md5": "{checksum:08x}"'
 
 
 class Xor:
-    """A checksum and no numbers: ``"xor"``."""
+    """A checksum and no numbers, as sixteen hexadecimal digits; of no values null, as msProbe has it: ``"xor"``."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._checksums = ChecksumTable(problems)
 
     def take(self, values: Tensor) -> Taken:
-        return Taken(None, xor64(values)) if is_readable(values) else NOTHING
+        return Taken(None, self._checksums.xor64(values)) if is_readable(values) and values.numel() else NOTHING
 
     def launch(self) -> None:
         pass
 
     def read(self) -> Readings:
+        self._checksums.read()
         return Readings()
 
     def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        return f"{_checksum_member(taken)}, "
+        checksum = value_of(taken.checksum)
+        return '"md5": null, ' if checksum is None else f'"md5": "0x{checksum:016x}", '
 
     def after(self, taken: Taken) -> str:
         return ""
-
-
-def _checksum_member(taken: Taken) -> str:
-    return '"md5": null' if taken.checksum is None else f'"md5": "{taken.checksum}"'

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,15 @@ from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.kinds import private_format
 from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
 from probe_patch.runtime.stats.rows import Readings
 from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
+
+_PRIVATE: Final = (
+    "a tensor in the NPU's format {layout} cannot be read safely, so it has no numbers; to have them, keep its "
+    "tensors in open formats (torch.npu.config.allow_internal_format = False)"
+)
 
 
 class Recorder:
@@ -175,6 +181,9 @@ class Recorder:
         """The part of the tensor's values that is looked at."""
         try:
             values = plain_values(tensor)
+            if values is not None and (layout := private_format(values)) is not None:
+                self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
+                return None
             # What is cut out for each start is tokens, and a parameter has none.
             slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
             return values if values is None or not slices else sliced(values, slices)
