@@ -1,7 +1,7 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import torch
@@ -66,6 +66,13 @@ class Recorder:
     def passed_on(self, entry: str, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's inputs: a part of its backward's ``output``."""
         return self._guarded(gradient, None, self._place(entry, f"output.{number}"))
+
+    def again(self, record: Record) -> Record:
+        """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
+        if self._files is not None or not isinstance(record, TensorRecord):
+            return None
+        self.tensors += 1
+        return replace(record, number=self.tensors)
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
