@@ -87,6 +87,13 @@ class Recorder:
         """The gradient of one of a call's inputs: a part of its backward's ``output``."""
         return self._guarded(gradient, None, self._place(entry, f"output.{number}"))
 
+    def again(self, record: Record) -> Record:
+        """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
+        if self._files is not None or not isinstance(record, TensorRecord):
+            return None
+        self.tensors += 1
+        return TensorRecord(record.look, record.taken, None, self._contents, self.tensors)
+
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
         tokens, self.further_slices = self.further_slices, ()
