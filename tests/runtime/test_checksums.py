@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.checksums import host_crc, host_xor, layout
 from probe_patch.runtime.stats.checksums.host_crc import crc32
 from probe_patch.runtime.stats.checksums.host_xor import by_numpy, by_torch, xor64
@@ -110,7 +110,7 @@ def test_they_are_those_of_the_bytes_in_row_major_order(
 )
 def test_known_bytes(tensor: Tensor, raw: bytes) -> None:
     table = ChecksumTable(Problems(set()))
-    with apart_from_the_run():
+    with ApartFromTheRun():
         values = tensor.detach()
         found = table.crc32(values), table.xor64(values)
     assert [value_of(checksum) for checksum in found] == [zlib.crc32(raw), xor_of(raw)]

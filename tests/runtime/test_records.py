@@ -13,9 +13,8 @@ from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE
-from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.backends import reference
 from tests.runtime.toys import Packed, Pair, ones
 
@@ -38,12 +37,12 @@ class Written:
         self.recorder = Recorder(Statistics(self.problems), self.problems)
 
     def json(self, record: Any) -> Any:
-        return json.loads("{" + entry_line("entry", record, NumberTexts(self.recorder.read(), BARE)) + "}")["entry"]
+        return json.loads("{" + entry_line("entry", record, self.recorder.read(BARE)) + "}")["entry"]
 
 
 def written(value: object, keyword: str = "value") -> Any:
     writer = Written()
-    with apart_from_the_run():
+    with ApartFromTheRun():
         record = writer.recorder.keywords("x", {keyword: value})
     found = writer.json(record)[keyword]
     assert writer.problems.all() == ()
@@ -213,7 +212,7 @@ def test_a_failing_statistic_leaves_the_record_without_numbers_and_the_next_has_
     recorder = Recorder(Statistics(problems), problems)
     with recorder.recording():
         records = recorder.arguments("x", (ones(2), ones(4)))
-    line = entry_line("e", {"r": records}, NumberTexts(recorder.read(), BARE))
+    line = entry_line("e", {"r": records}, recorder.read(BARE))
     found = json.loads("{" + line + "}")["e"]["r"]
     assert [(record["shape"], record["Max"]) for record in found] == [([2], None), ([4], 1.0)]
     (problem,) = problems.all()

@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import plain_values
-from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Summary
+from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Readings, Summary
 from probe_patch.runtime.stats.table import StatisticsTable
 
 INF, NAN = math.inf, math.nan
@@ -25,14 +26,18 @@ INF, NAN = math.inf, math.nan
 
 def summaries(*tensors: Tensor) -> list[Summary | None]:
     table = StatisticsTable(Problems(set()))
-    rows = []
-    with apart_from_the_run():
+    found: list[Callable[[Readings], Summary] | None] = []
+    with ApartFromTheRun():
         for tensor in tensors:
             values = plain_values(tensor)
             kind = None if values is None else kind_of(values)
-            rows.append(None if values is None or kind is None else table.add(values, kind))
+            if values is None or kind is None:
+                found.append(None)
+            else:
+                row = table.add(values, kind)
+                found.append(methodcaller("summary", row, kind, values.dim() == 0))
         readings = table.read()
-    return [None if row is None else readings.summary(row) for row in rows]
+    return [None if summarise is None else summarise(readings) for summarise in found]
 
 
 def summary(tensor: Tensor) -> Summary | None:
@@ -243,9 +248,9 @@ def test_a_table_that_was_read_holds_no_device_memory() -> None:
     kind = kind_of(values)
     assert kind is not None
     row = table.add(values, kind)
-    assert table.read().summary(row).norm == pytest.approx(math.sqrt(3))
-    assert table.read().devices == {}
-    assert table.add(values, kind).number == 0
+    assert table.read().summary(row, kind, False).norm == pytest.approx(math.sqrt(3))
+    assert table.read().devices == []
+    assert table.add(values, kind) == 0
 
 
 def test_autocast_and_inference_mode_change_nothing() -> None:

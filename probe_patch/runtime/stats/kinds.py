@@ -34,7 +34,7 @@ class Kind(Enum):
 
 def kind_of(values: Tensor) -> Kind | None:
     """The kind of a plain tensor, or None when it has no statistics: empty, not readable, or of a packed dtype."""
-    return _kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
+    return kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
 
 
 def is_readable(values: Tensor) -> bool:
@@ -53,7 +53,8 @@ def is_readable(values: Tensor) -> bool:
     return device != "npu" or private_format(values) is None
 
 
-def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+def kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+    """The kind of the tensors of a dtype, where they have statistics."""
     if dtype in _FLOATS:
         return Kind.FLOAT
     if dtype in _INTEGERS:
