@@ -25,13 +25,14 @@ class ApartFromTheRun:
     def __enter__(self) -> None:
         self._functions: Any = torch._C.DisableTorchFunction()
         self._functions.__enter__()
+        self._inference: Any = None
+        if torch.is_inference_mode_enabled():
+            # It turns gradients on.
+            self._inference = torch._C._InferenceMode(False)
+            self._inference.__enter__()
         self._had_gradients = torch.is_grad_enabled()
         if self._had_gradients:
             torch._C._set_grad_enabled(False)
-        self._inference: Any = None
-        if torch.is_inference_mode_enabled():
-            self._inference = torch._C._InferenceMode(False)
-            self._inference.__enter__()
         self._modes: AbstractContextManager[object] | None = None
         if torch._C._len_torch_dispatch_stack():
             self._modes = _disable_current_modes()
@@ -40,8 +41,8 @@ class ApartFromTheRun:
     def __exit__(self, *raised: object) -> None:
         if self._modes is not None:
             self._modes.__exit__(None, None, None)
-        if self._inference is not None:
-            self._inference.__exit__(None, None, None)
         if self._had_gradients:
             torch._C._set_grad_enabled(True)
+        if self._inference is not None:
+            self._inference.__exit__(None, None, None)
         self._functions.__exit__(None, None, None)
