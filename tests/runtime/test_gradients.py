@@ -610,7 +610,7 @@ def test_hooks_that_are_called_after_the_stop_record_nothing(debugger: Precision
         hook(ones(2, 4))
     output.sum().backward()
     dump.store.flush()
-    assert len(hooks) == 6 + 2
+    assert len(hooks) == 6 + 1
     assert dump.store.entries == 5
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.capture.nested import tensors_in
-from probe_patch.runtime.capture.shares import Edge, Passing, Share, edge_of, nodes_that_pass_on
-from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.capture.shares import Edge, Share, edge_of, nodes_that_pass_on, watch
+from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook, latest_hook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +41,19 @@ class Backward:
         arrived: the gradients of its outputs, in their order; msProbe's key ``input``.
         passed_on: its shares of the gradients of its positional inputs that are tensors; msProbe's key ``output``.
         edges: where these inputs send their gradients; empty once the call is over.
+        leaves: those of them that are leaves, which their edges do not keep; empty once the call is over.
         since: the number of the first node that the call may make.
         is_taken: whether it is recorded; None as long as nothing has arrived.
         shares: how many of its shares are still to come.
     """
 
-    __slots__ = ("arrived", "call", "edges", "is_taken", "passed_on", "shares", "since")
+    __slots__ = ("arrived", "call", "edges", "is_taken", "leaves", "passed_on", "shares", "since")
 
     def __init__(self, call: Call, inputs: Sequence[Tensor]) -> None:
         self.call = call
         self.arrived: list[Record] = []
-        self.edges: list[Edge | None] = [edge_of(tensor) for tensor in inputs]
+        self.edges: list[Edge | None] = [edge_of(tensor) if tensor.requires_grad else None for tensor in inputs]
+        self.leaves: list[Tensor] = [tensor for tensor in inputs if tensor.grad_fn is None]
         self.passed_on: list[Record] = [None] * len(inputs) if any(self.edges) else []
         self.since: int = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
         self.is_taken: bool | None = None
@@ -77,21 +79,27 @@ class Gradients:
         """Look at the inputs, which the call may overwrite. None where nothing can flow back, or not as itself."""
         if not torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None:
             return None
-        with apart_from_the_run():
-            return Backward(call, list(tensors_in(args)))
+        # Nothing is computed, only looked at; but a torch function mode would see even that.
+        with torch._C.DisableTorchFunction():
+            return Backward(call, tensors_in(args))
 
     def after(self, backward: Backward, output: object) -> None:
         """Hook what the call has made."""
-        with apart_from_the_run():
-            outputs = list(tensors_in((output,)))
-            edges = [edge_of(tensor) for tensor in outputs]
+        with torch._C.DisableTorchFunction():
+            outputs = tensors_in(output if isinstance(output, tuple) else (output,))
             inputs, backward.edges = backward.edges, []
             backward.arrived = [None] * len(outputs)
-            for index, (tensor, edge) in enumerate(zip(outputs, edges, strict=True)):
-                if edge is not None:
+            edges: list[Edge] = []
+            for index, tensor in enumerate(outputs):
+                if tensor.requires_grad:
+                    edge = edge_of(tensor)
+                    edges.append(edge)
                     handed_on = [number for number, behind in enumerate(inputs) if behind == edge]
-                    self._handles.append(TensorHook(tensor, _Arrival(self._session, backward, index, handed_on)))
-            self._watch_shares(backward, inputs, edges)
+                    self._await(tensor, _Awaited(backward, index, handed_on))
+            if edges and backward.passed_on:
+                self._watch_shares(backward, inputs, edges)
+            # Only now are all identities of leaves used up.
+            backward.leaves = []
 
     def takes(self, backward: Backward) -> bool:
         """Whether this backward, to which something has just arrived, is recorded."""
@@ -115,60 +123,94 @@ class Gradients:
         """Take the hooks off; of a pass that is still running or has failed, shares that are not whole are left out."""
         self._unfinished = {}
         handles, self._handles = self._handles, []
-        for handle in handles:
-            try:
-                handle.remove()
-            except Exception as error:  # noqa: PERF203
-                self._session.store.problems.note("removing a hook", error)
+        with torch._C.DisableTorchFunction():
+            for handle in handles:
+                try:
+                    handle.remove()
+                except Exception as error:  # noqa: PERF203
+                    self._session.store.problems.note("removing a hook", error)
 
     def _finish_pass(self, graph_pass: int) -> None:
         if not self._session.enter():
             return
         try:
-            for share in self._unfinished.pop(graph_pass, []):
-                share.finish()
+            with self._session.store.recorder.recording():
+                for share in self._unfinished.pop(graph_pass, []):
+                    share.finish()
         except Exception as error:
             self._session.store.problems.note("recording a gradient", error)
         finally:
             self._session.leave()
 
-    def _watch_shares(self, backward: Backward, inputs: Sequence[Edge | None], outputs: Sequence[Edge | None]) -> None:
-        shares: dict[Edge, Share] = {}
-        for number, edge in enumerate(inputs):
-            if edge is not None and edge not in outputs:
-                shares.setdefault(edge, Share(self._session, backward)).inputs.append(number)
-        if not shares:
-            return
-        backward.shares = len(shares)
+    def _await(self, tensor: Tensor, awaited: _Awaited) -> None:
+        """Take the next gradient that arrives at the tensor; with others who await it, where it comes to all alike."""
+        latest = latest_hook(tensor)
+        if not (type(latest) is _Arrival and latest.join(self._session, awaited)):
+            self._handles.append(TensorHook(tensor, _Arrival(self._session, awaited)))
+
+    def _watch_shares(self, backward: Backward, inputs: Sequence[Edge | None], outputs: Sequence[Edge]) -> None:
         # An edge that is handed on ends the walk too: what lies behind it is not the call's.
-        ends = {edge for edge in inputs if edge is not None}
-        for node, passes in nodes_that_pass_on(outputs, ends, shares, backward.since):
-            for _, share in passes:
-                share.parts += 1
-            self._handles.append(node.register_hook(Passing(self._session, passes)))
+        ends: dict[Edge, Share | None] = {}
+        for number, edge in enumerate(inputs):
+            if edge is None:
+                continue
+            if edge not in ends:
+                ends[edge] = None if edge in outputs else Share(self._session, backward, number)
+                backward.shares += ends[edge] is not None
+            elif (share := ends[edge]) is not None:
+                share.inputs.append(number)
+        if backward.shares == 0:
+            return
+        for node, shares in nodes_that_pass_on(outputs, ends, backward.since):
+            handle = watch(self._session, node, shares)
+            if handle is not None:
+                self._handles.append(handle)
 
 
-class _Arrival(FirstGradientHook):
-    """The hook of one output."""
+class _Awaited:
+    """One call's output at which a gradient shall arrive, and the inputs of the call which it is as well."""
 
-    def __init__(self, session: Session, backward: Backward, index: int, handed_on: Sequence[int]) -> None:
-        super().__init__(session)
+    __slots__ = ("_backward", "_handed_on", "_index")
+
+    def __init__(self, backward: Backward, index: int, handed_on: Sequence[int]) -> None:
         self._backward = backward
         self._index = index
         self._handed_on = handed_on
 
-    def _take(self, gradient: Tensor) -> None:
-        self._session.nesting.flowing = self._backward.call.during
-        if self._session.gradients.takes(self._backward):
-            self._record(gradient)
-        if self._backward.shares == 0:
-            self._session.store.selection.end_backward(self._backward.call)
+    def take(self, session: Session, gradient: GradientNow) -> None:
+        backward = self._backward
+        session.nesting.flowing = backward.call.during
+        if session.gradients.takes(backward):
+            entry = backward.call.backward
+            if session.wanted.inputs:
+                backward.arrived[self._index] = gradient.arrived(entry, self._index)
+            for number in self._handed_on if session.wanted.outputs else ():
+                backward.passed_on[number] = gradient.passed_on(entry, number)
+        if backward.shares == 0:
+            session.store.selection.end_backward(backward.call)
 
-    def _record(self, gradient: Tensor) -> None:
-        backward, wanted, recorder = self._backward, self._session.wanted, self._session.store.recorder
-        entry = backward.call.backward
-        with apart_from_the_run():
-            if wanted.inputs:
-                backward.arrived[self._index] = recorder.arrived(entry, self._index, gradient)
-            for number in self._handed_on if wanted.outputs else ():
-                backward.passed_on[number] = recorder.passed_on(entry, number, gradient)
+
+class _Arrival(FirstGradientHook):
+    """The hook of one tensor: an output of one call, or of several that hand it on."""
+
+    def __init__(self, session: Session, awaited: _Awaited) -> None:
+        super().__init__(session)
+        self._awaited = [awaited]
+
+    def join(self, session: Session, awaited: _Awaited) -> bool:
+        """Let one more have what comes. False where that is not what it awaits."""
+        if session is not self._session or self.has_fired:
+            return False
+        self._awaited.append(awaited)
+        return True
+
+    def _take(self, gradient: Tensor) -> None:
+        session = self._session
+        awaited, self._awaited = self._awaited, []
+        with self._session.store.recorder.recording():
+            now = GradientNow(session.store.recorder, gradient)
+            for one in awaited:
+                try:
+                    one.take(session, now)
+                except Exception as error:  # noqa: PERF203
+                    session.store.problems.note("recording a gradient", error)

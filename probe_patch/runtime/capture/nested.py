@@ -11,9 +11,21 @@ DEEPEST: Final = 400
 MOST_PARTS: Final = 1 << 16
 """Parts of one value. Lists that hold one another can have more than could ever be written."""
 
+_HOLDERS: Final = (tuple, list, dict)
 
-def tensors_in(values: tuple[Any, ...]) -> Iterator[Tensor]:
+
+def tensors_in(values: tuple[Any, ...]) -> list[Tensor]:
     """The tensors in tuples, lists and dicts in order, as often as they stand there; none behind the limits."""
+    tensors = []
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif isinstance(value, _HOLDERS):
+            return list(_tensors_inside(values))
+    return tensors
+
+
+def _tensors_inside(values: tuple[Any, ...]) -> Iterator[Tensor]:
     walks: list[Iterator[Any]] = [iter(values)]
     around = [id(values)]
     entered = 0

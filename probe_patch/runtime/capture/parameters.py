@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
 from torch import Tensor
 
 from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -35,9 +35,10 @@ class OwnParameters:
         self._hooks: list[TensorHook] = []
         self._latest: dict[str, weakref.ref[Tensor]] = {}
         self._hooked: dict[tuple[str, int], weakref.ref[Tensor]] = {}
-        for name, parameter in named.module.named_parameters(recurse=False, remove_duplicate=False):
-            if parameter.requires_grad:
-                self._hook(name, parameter)
+        with torch._C.DisableTorchFunction():
+            for name, parameter in named.module._parameters.items():
+                if parameter is not None and parameter.requires_grad:
+                    self._hook(name, parameter)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,20 +47,28 @@ class OwnParameters:
 
     def find_stand_ins(self, module: nn.Module) -> None:
         """Hook what the module is about to compute with, where that is not what is hooked already."""
-        for name, latest in tuple(self._latest.items()):
+        for name, latest in self._latest.items():
             tensor: Any = module._parameters.get(name)
-            if tensor is not None and tensor is latest():
-                continue
-            if tensor is None:
-                tensor = getattr(module, name, None)
-            if isinstance(tensor, Tensor) and tensor.requires_grad:
-                self._hook(name, tensor)
+            if tensor is None or tensor is not latest():
+                self._find_stand_in(name, module)
 
     def remove(self) -> None:
         """Take the hooks off."""
         hooks, self._hooks = self._hooks, []
-        for hook in hooks:
-            hook.remove()
+        with torch._C.DisableTorchFunction():
+            for hook in hooks:
+                hook.remove()
+
+    def _find_stand_in(self, name: str, module: nn.Module) -> None:
+        tensor: Any = module._parameters.get(name)
+        if tensor is None:
+            tensor = getattr(module, name, None)
+        if not isinstance(tensor, Tensor):
+            return
+        with torch._C.DisableTorchFunction():
+            if tensor.requires_grad:
+                self._hooked = {key: hooked for key, hooked in self._hooked.items() if hooked() is not None}
+                self._hook(name, tensor)
 
     def _hook(self, name: str, tensor: Tensor) -> None:
         """Hook a tensor under this name, once however often it takes its turn with others."""
@@ -95,6 +104,6 @@ class _ParameterGradient(GradientHook):
             reason = _ADDED_ELSEWHERE.format(parameter=self._name, module=self._module.label)
             store.problems.note("recording a parameter's gradient", reason)
             return
-        with apart_from_the_run():
+        with store.recorder.recording():
             record = store.recorder.parameter_gradient(entry, self._name, gradient)
         store.add_parameter_gradient(entry, self._name, record)

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
-from torch.autograd.graph import get_gradient_edge
 
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.stats.plain import is_dtensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch import Tensor
     from torch.autograd.graph import Node
+    from torch.utils.hooks import RemovableHandle
 
     from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.session import Session
 
+Edge: TypeAlias = "tuple[Any, int]"
+"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``_LEAF``. The node of
+a leaf's gradient is only there while someone holds it."""
 
-class Edge(NamedTuple):
-    """Where a gradient goes: a node and which of its outputs' gradients."""
+_LEAF: Final = -1
 
-    node: Node
-    number: int
+_ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
+
+_PASSED: Final = object()
 
 
-def edge_of(tensor: Tensor) -> Edge | None:
-    if not tensor.requires_grad:
-        return None
-    edge = get_gradient_edge(tensor)
-    return Edge(edge.node, edge.output_nr)
+def edge_of(tensor: Tensor) -> Edge:
+    """Of a tensor that requires gradients; good for as long as a leaf is held."""
+    node = tensor.grad_fn
+    return (id(tensor), _LEAF) if node is None else (node, tensor.output_nr)
 
 
 class Share:
@@ -40,104 +42,167 @@ class Share:
     Attributes:
         inputs: which of the call's inputs the tensor is.
         parts: how many parts a backward pass through everything brings.
+        is_over: whether nothing more is taken.
     """
 
-    def __init__(self, session: Session, backward: Backward) -> None:
+    __slots__ = ("_backward", "_missing", "_pass", "_session", "_sum", "inputs", "is_over", "parts")
+
+    def __init__(self, session: Session, backward: Backward, number: int) -> None:
         self._session = session
         self._backward = backward
         self._sum: Tensor | None = None
         self._pass = -1
         self._missing = 0
-        self._is_over = False
-        self.inputs: list[int] = []
+        self.inputs = [number]
         self.parts = 0
+        self.is_over = False
 
     def add(self, gradient: Tensor | None) -> None:
-        """Called in a backward pass, by one who has entered the session."""
-        if self._is_over:
-            return
+        """Add one of several parts. Called in a backward pass, by one who has entered the session."""
         graph_pass: int = torch._C._current_graph_task_id()
         if graph_pass != self._pass:
             # An earlier pass, if any, has failed.
             self._pass, self._sum, self._missing = graph_pass, None, self.parts
-            if self.parts > 1:
-                self._session.gradients.finish_after_pass(self, graph_pass)
+            self._session.gradients.finish_after_pass(self, graph_pass)
         self._missing -= 1
         if gradient is not None and self._sum is not None and not _can_be_added(self._sum, gradient):
             self.give_up()
             return
         if gradient is not None:
-            with apart_from_the_run(), torch.no_grad():
+            with torch.no_grad():
                 self._sum = gradient if self._sum is None else self._sum + gradient
         if self._missing == 0:
             self.finish()
 
     def give_up(self) -> None:
         """A part is not to be had, so there will be no record."""
-        self._is_over, self._sum = True, None
+        self.is_over, self._sum = True, None
 
     def finish(self) -> None:
         """Record the sum and let go of it."""
         gradient, self._sum = self._sum, None
-        if self._is_over or gradient is None:
-            return
-        self._is_over = True
+        if gradient is not None and not self.is_over:
+            self.record(GradientNow(self._session.store.recorder, gradient))
+
+    def record(self, gradient: GradientNow) -> None:
+        """Record the whole share."""
+        self.is_over = True
         session, backward = self._session, self._backward
         if session.gradients.takes(backward) and session.wanted.outputs:
+            entry = backward.call.backward
             for number in self.inputs:
-                with apart_from_the_run():
-                    backward.passed_on[number] = session.store.recorder.passed_on(
-                        backward.call.backward, number, gradient
-                    )
+                backward.passed_on[number] = gradient.passed_on(entry, number)
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)
 
 
-class Passing:
-    """The hook of one node: some of the gradients it passes on are parts of shares."""
+Passed: TypeAlias = "list[tuple[int, Share]]"
+"""What a node passes on, by number: parts of these shares."""
 
-    def __init__(self, session: Session, passes: Sequence[tuple[int, Share]]) -> None:
+
+class Passing:
+    """The hook of one node: some of the gradients it passes on are parts of shares, of one call or of several."""
+
+    __slots__ = ("_session", "_shares")
+
+    def __init__(self, session: Session, shares: Passed) -> None:
         self._session = session
-        self._passes = passes
+        self._shares = shares
+
+    def join(self, session: Session, shares: Passed) -> bool:
+        """Let those of another call come with it. False where that is not possible."""
+        if session is not self._session:
+            return False
+        self._shares += shares
+        return True
 
     def __call__(self, passed_on: tuple[Tensor | None, ...], arrived: tuple[Tensor | None, ...]) -> None:
+        shares = self._shares
+        if not shares:
+            return
         if not self._session.enter():
-            for _, share in self._passes:
+            for _, share in shares:
                 share.give_up()
             return
         try:
-            for number, share in self._passes:
-                share.add(passed_on[number])
+            with self._session.store.recorder.recording():
+                self._take(shares, passed_on)
+            self._shares = [one for one in shares if not one[1].is_over]
         except Exception as error:
-            for _, share in self._passes:
-                share.give_up()
             self._session.store.problems.note("recording a gradient", error)
         finally:
             self._session.leave()
 
+    def _take(self, shares: Passed, passed_on: tuple[Tensor | None, ...]) -> None:
+        store = self._session.store
+        now: dict[int, GradientNow] = {}
+        for number, share in shares:
+            if share.is_over:
+                continue
+            try:
+                part = passed_on[number]
+                if share.parts > 1:
+                    share.add(part)
+                elif part is not None:
+                    if number not in now:
+                        now[number] = GradientNow(store.recorder, part)
+                    share.record(now[number])
+            except Exception as error:
+                share.give_up()
+                store.problems.note("recording a gradient", error)
+
+
+def watch(session: Session, node: Node, shares: Passed) -> RemovableHandle | None:
+    """Have a node bring parts of these shares. None where a hook that it has already does that.
+
+    One that is the last of the node's: the run has no hook between, which could change what is passed on.
+    """
+    handle = node.register_hook(Passing(session, shares))
+    hooks: Any = handle.hooks_dict_ref()
+    if len(hooks) > 1:
+        latest = reversed(hooks.values())
+        next(latest)
+        earlier = next(latest)
+        if type(earlier) is Passing and earlier.join(session, shares):
+            handle.remove()
+            return None
+    return handle
+
 
 def nodes_that_pass_on(
-    outputs: Sequence[Edge | None], ends: set[Edge], shares: dict[Edge, Share], since: int
-) -> Iterator[tuple[Node, list[tuple[int, Share]]]]:
-    """The nodes made since then that pass parts of shares on, with the numbers of what they pass."""
-    starts = {edge.node for edge in outputs if edge is not None and edge not in ends}
-    waiting = [node for node in starts if node._sequence_nr() >= since]
+    outputs: Sequence[Edge], ends: Mapping[Edge, Share | None], since: int
+) -> list[tuple[Node, Passed]]:
+    """The nodes made since then that pass parts of shares on, with the numbers of what they pass.
+
+    Each share is told how many parts it has. ``ends`` are where the walk ends: with a share, or with none.
+    """
+    waiting: list[Any] = []
+    for edge in outputs:
+        node, number = edge
+        if number != _LEAF and edge not in ends and node._sequence_nr() >= since and node not in waiting:
+            waiting.append(node)
     seen = set(waiting)
+    passing: list[tuple[Node, Passed]] = []
     while waiting:
         node = waiting.pop()
-        passes = []
-        for number, (behind, output_number) in enumerate(node.next_functions):
+        shares: Passed = []
+        for number, edge in enumerate(node.next_functions):
+            behind = edge[0]
             if behind is None:
                 continue
-            edge = Edge(behind, output_number)
-            if edge in shares:
-                passes.append((number, shares[edge]))
-            elif edge not in ends and behind not in seen and behind._sequence_nr() >= since:
-                seen.add(behind)
-                waiting.append(behind)
-        if passes:
-            yield node, passes
+            is_leaf = type(behind) is _ACCUMULATE
+            share: Any = ends.get((id(behind.variable), _LEAF) if is_leaf else edge, _PASSED)
+            if share is _PASSED:
+                if not is_leaf and behind not in seen and behind._sequence_nr() >= since:
+                    seen.add(behind)
+                    waiting.append(behind)
+            elif share is not None:
+                share.parts += 1
+                shares.append((number, share))
+        if shares:
+            passing.append((node, shares))
+    return passing
 
 
 def _can_be_added(one: Tensor, other: Tensor) -> bool:

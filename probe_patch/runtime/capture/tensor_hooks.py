@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from torch.utils.hooks import RemovableHandle
 
     from probe_patch.runtime.capture.session import Session
 
@@ -39,35 +39,55 @@ class GradientHook:
 
 
 class FirstGradientHook(GradientHook):
-    """Takes the first gradient alone: a later backward pass through the same graph brings others."""
+    """Takes the first gradient alone: a later backward pass through the same graph brings others.
+
+    Attributes:
+        has_fired: whether it has come.
+    """
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._has_fired = False
+        self.has_fired = False
 
     def __call__(self, gradient: Tensor) -> None:
-        if not self._has_fired:
+        if not self.has_fired:
             super().__call__(gradient)
-            self._has_fired = True
+            self.has_fired = True
 
 
 class TensorHook:
     """A hook on a tensor, which it does not keep alive.
 
-    torch makes a tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was
-    none before ours, there is none after them.
+    Done by hand, in the way of ``Tensor.register_hook``, whose own handle takes several times as long. torch makes a
+    tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was none before
+    ours, there is none after them.
     """
 
-    __slots__ = ("_handle", "_tensor")
+    __slots__ = ("__weakref__", "_hooks", "_tensor")
 
     def __init__(self, tensor: Tensor, hook: GradientHook) -> None:
+        """``tensor`` requires gradients. The caller has seen to it that no torch function mode is on."""
         hooks: Any = tensor._backward_hooks
-        is_ours = hooks is None or (hooks and all(isinstance(other, GradientHook) for other in hooks.values()))
+        is_ours = hooks is None or bool(hooks and all(isinstance(other, GradientHook) for other in hooks.values()))
+        if hooks is None:
+            # An operation in place gives a tensor another node, and takes this dictionary off it.
+            tensor._backward_hooks = hooks = OrderedDict()
+            if tensor.grad_fn is not None:
+                tensor.grad_fn._register_hook_dict(tensor)
+        hooks[self] = hook
+        self._hooks = weakref.ref(hooks)
         self._tensor = weakref.ref(tensor) if is_ours else None
-        self._handle: RemovableHandle = tensor.register_hook(hook)  # type: ignore[no-untyped-call]
 
     def remove(self) -> None:
-        self._handle.remove()
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self, None)
         tensor = None if self._tensor is None else self._tensor()
         if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
             tensor._backward_hooks = None
+
+
+def latest_hook(tensor: Tensor) -> object:
+    """The hook that would run last of those on the tensor; None where there is none."""
+    hooks = tensor._backward_hooks
+    return next(reversed(hooks.values())) if hooks else None
