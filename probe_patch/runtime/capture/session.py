@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import torch
 
@@ -12,6 +13,8 @@ from probe_patch.runtime.capture.nesting import Call, Nesting
 from probe_patch.runtime.capture.recomputed import Recomputations
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch import nn
 
     from probe_patch.runtime.capture.functions.threads import ModeOnThreads
@@ -41,17 +44,21 @@ class Session:
         self.recomputations = Recomputations(self)
         self.is_open = True
         self.is_paused = False
-        self.nesting = Nesting(lambda: self.is_open)
+        self._passes: list[list[FrameType]] = []
+        self.nesting = Nesting(lambda: self.is_open, self._passes)
         self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
+        _sessions.add(self)
 
     def enter(self) -> bool:
         """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
-        if not self.is_open or os.getpid() != self._pid:
+        if not self.is_open:
             return False
         if self.is_paused and torch._C._current_graph_task_id() == -1:
             return False
-        if not self.store.lock.acquire(timeout=PATIENCE):
+        lock = self.store.lock
+        # Waiting for no time at all takes a fifth of the time, as no clock is asked.
+        if not lock.acquire(blocking=False) and not lock.acquire(timeout=PATIENCE):
             self.store.problems.note("recording", "another thread was held up in its own recording for too long")
             return False
         if not self.is_open:
@@ -68,6 +75,8 @@ class Session:
             with self.store.lock:
                 self.is_open = False
         self.is_open = False
+        for running in tuple(self._passes):
+            running.clear()
 
     def visit_thread(self) -> None:
         """A module is about to run on this thread: its functions are recorded here too."""
@@ -130,3 +139,12 @@ class Session:
         if call.is_taken and self.wanted.outputs:
             with self.store.recorder.recording():
                 call.record["parameters"] = self.store.recorder.parameters(call.entry, module)
+
+
+def _end_in_a_child() -> None:
+    for session in _sessions:
+        session.is_open = False
+
+
+_sessions: Final[WeakSet[Session]] = WeakSet()
+os.register_at_fork(after_in_child=_end_in_a_child)
