@@ -194,8 +194,11 @@ class _Awaited:
 class _Arrival(FirstGradientHook):
     """The hook of one tensor: an output of one call, or of several that hand it on."""
 
+    __slots__ = ("_awaited",)
+
     def __init__(self, session: Session, awaited: _Awaited) -> None:
-        super().__init__(session)
+        self._session = session
+        self.has_fired = False
         self._awaited = [awaited]
 
     def join(self, session: Session, awaited: _Awaited) -> bool:

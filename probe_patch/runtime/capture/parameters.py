@@ -86,8 +86,10 @@ class OwnParameters:
 class _ParameterGradient(GradientHook):
     """The hook of one parameter."""
 
+    __slots__ = ("_module", "_name", "_parameter")
+
     def __init__(self, session: Session, module: ModuleName, name: str, parameter: Tensor) -> None:
-        super().__init__(session)
+        self._session = session
         self._module = module
         self._name = name
         self._parameter = weakref.ref(parameter)

@@ -178,27 +178,35 @@ def nodes_that_pass_on(
 
     Each share is told how many parts it has. ``ends`` are where the walk ends: with a share, or with none.
     """
+    end_nodes = {node for node, _ in ends}
+    leaves = {node: share for (node, number), share in ends.items() if number == _LEAF}
+    seen: set[Any] = {None}
     waiting: list[Any] = []
     for edge in outputs:
         node, number = edge
-        if number != _LEAF and edge not in ends and node._sequence_nr() >= since and node not in waiting:
+        if number != _LEAF and edge not in ends and node not in seen and node._sequence_nr() >= since:
+            seen.add(node)
             waiting.append(node)
-    seen = set(waiting)
     passing: list[tuple[Node, Passed]] = []
     while waiting:
         node = waiting.pop()
         shares: Passed = []
         for number, edge in enumerate(node.next_functions):
             behind = edge[0]
-            if behind is None:
+            if behind in end_nodes and edge in ends:
+                share = ends[edge]
+            elif behind in seen:
                 continue
-            is_leaf = type(behind) is _ACCUMULATE
-            share: Any = ends.get((id(behind.variable), _LEAF) if is_leaf else edge, _PASSED)
-            if share is _PASSED:
-                if not is_leaf and behind not in seen and behind._sequence_nr() >= since:
+            elif type(behind) is not _ACCUMULATE:
+                if behind._sequence_nr() >= since:
                     seen.add(behind)
                     waiting.append(behind)
-            elif share is not None:
+                continue
+            elif leaves:
+                share = leaves.get(id(behind.variable))
+            else:
+                continue
+            if share is not None:
                 share.parts += 1
                 shares.append((number, share))
         if shares:

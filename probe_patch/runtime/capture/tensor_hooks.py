@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class GradientHook:
     """A hook of ours, which never raises and lets every gradient pass as it is."""
 
+    __slots__ = ("_session",)
+
     # Who saves the tensor is not warned of the hook.
     __torch_unserializable__ = True
 
@@ -45,13 +47,15 @@ class FirstGradientHook(GradientHook):
         has_fired: whether it has come.
     """
 
+    __slots__ = ("has_fired",)
+
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
+        self._session = session
         self.has_fired = False
 
     def __call__(self, gradient: Tensor) -> None:
         if not self.has_fired:
-            super().__call__(gradient)
+            GradientHook.__call__(self, gradient)
             self.has_fired = True
 
 
