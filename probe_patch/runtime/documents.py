@@ -1,25 +1,37 @@
 """The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0)."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
 from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
-from probe_patch.runtime.json_text import JsonText, bare_tokens
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.json_text import BARE, JsonStyle, string_text
+from probe_patch.runtime.number_texts import NumberTexts
 
 
-def entry_line(entry: str, record: Record, readings: Readings | None, json_text: JsonText = bare_tokens) -> str:
-    """One entry of dump.json's ``data``, on one line."""
+def entry_line(entry: str, record: Record, numbers: NumberTexts | None, style: JsonStyle = BARE) -> str:
+    """One entry of dump.json's ``data``, on one line; without numbers they are null."""
+    return f"{string_text(entry)}: {_record_text(record, numbers, style)}"
 
-    def expanded(value: object) -> Mapping[str, Record]:
-        if isinstance(value, TensorRecord | SavedRecord):
-            return value.as_json(readings)
-        raise TypeError(f"{type(value).__name__} has no record")
 
-    return f"{json.dumps(entry)}: {json_text(record, expanded)}"
+# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops.
+def _record_text(record: Record, numbers: NumberTexts | None, style: JsonStyle) -> str:
+    if type(record) is TensorRecord:
+        return record.text(numbers)
+    parts: list[str] = []
+    if isinstance(record, SavedRecord):
+        record = record.members()
+    if isinstance(record, Mapping):
+        for name, part in record.items():
+            parts.append(f"{string_text(name)}: {_record_text(part, numbers, style)}")
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(record, list | tuple):
+        for part in record:
+            parts.append(_record_text(part, numbers, style))  # noqa: PERF401
+        return f"[{', '.join(parts)}]"
+    return style.leaf(record)
 
 
 def dump_document(task: str, level: str, data_folder: Path | None, lines: Iterable[str]) -> Iterator[str]:
@@ -37,20 +49,29 @@ def stack_document(groups: Iterable[tuple[list[str], tuple[str, ...]]]) -> Itera
     yield "\n"
 
 
-def construct_document(
-    parents: Mapping[str, str | None], micro_batches: int, micro_batch: Callable[[str], int]
-) -> Iterator[str]:
+def construct_document(enclosures: Iterable[tuple[str, str | None, int]], micro_batches: int) -> Iterator[str]:
     """construct.json: each entry's parent, or null.
 
     Of several micro-batches, the entry's own, counted from 0, stands beside the parent. msProbe's key is named as if it
     held their number; it holds the last one, and its reader adds 1.
+
+    Args:
+        enclosures: entries, their parents and their micro-batches.
     """
-    if micro_batches <= 1 or not parents:
-        yield from _object(f"{json.dumps(entry)}: {json.dumps(parent)}" for entry, parent in parents.items())
+    members = (f"{string_text(entry)}: {_enclosed_by(up, number, micro_batches)}" for entry, up, number in enclosures)
+    first = next(members, None)
+    if first is None:
+        yield from _object(())
+    elif micro_batches <= 1:
+        yield from _object(chain((first,), members))
     else:
-        pairs = (f"{json.dumps(entry)}: {json.dumps([up, micro_batch(entry)])}" for entry, up in parents.items())
-        yield from _object(chain([f'"{LAST_MICRO_BATCH}": {micro_batches - 1}'], pairs))
+        yield from _object(chain((f'"{LAST_MICRO_BATCH}": {micro_batches - 1}', first), members))
     yield "\n"
+
+
+def _enclosed_by(parent: str | None, micro_batch: int, micro_batches: int) -> str:
+    text = "null" if parent is None else string_text(parent)
+    return text if micro_batches <= 1 else f"[{text}, {micro_batch}]"
 
 
 def _object(members: Iterable[str]) -> Iterator[str]:

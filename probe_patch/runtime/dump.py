@@ -11,7 +11,7 @@ from probe_patch.runtime.documents import construct_document, dump_document, sta
 from probe_patch.runtime.empty import why_empty
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.folders import open_step
-from probe_patch.runtime.json_text import json_text
+from probe_patch.runtime.json_text import BARE, STRICT
 from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.meta import Meta
 from probe_patch.runtime.nan_check import NanCheck
@@ -54,7 +54,7 @@ class Dump:
             settings.selection(),
             recorder_into(self.folder, settings.asked, problems),
             settings.most_entries,
-            json_text(settings.strict_json),
+            STRICT if settings.strict_json else BARE,
             self._nan_check,
         )
 
@@ -81,7 +81,7 @@ class Dump:
             lambda: dump_document(settings.task, settings.level, data_folder, store.lines),
         )
         if settings.extra_info and not by_name:
-            self._write(STACK_FILE, lambda: stack_document(store.stacks.groups()))
+            self._write(STACK_FILE, lambda: stack_document(store.stack_groups()))
             self._write(CONSTRUCT_FILE, self._construct)
         for name, content in self._described(self._occasion.files).items():
             self._write(name, partial(iter, (content,)))
@@ -92,8 +92,7 @@ class Dump:
 
     def _construct(self) -> Iterable[str]:
         store = self.store
-        parents = store.parents() if self._settings.wanted.modules else {}
-        return construct_document(parents, store.micro_batches, store.micro_batch)
+        return construct_document(store.enclosures() if self._settings.wanted.modules else (), store.micro_batches)
 
     def _described(self, describe: Callable[[], Mapping[str, Part]]) -> Mapping[str, Part]:
         try:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Final
 
 import probe_patch
-from probe_patch.runtime.json_text import named_floats, no_form
+from probe_patch.runtime.json_text import named_floats
 from probe_patch.runtime.problems import Problem
 from probe_patch.runtime.ranks import Identity
 
@@ -79,7 +79,7 @@ class Meta:
             "ended_by_exception": self.ended_by,
             "problems": [asdict(problem) for problem in self.problems],
         }
-        return json.dumps(named_floats(members, no_form), indent=1, allow_nan=False) + "\n"
+        return json.dumps(named_floats(members), indent=1, allow_nan=False) + "\n"
 
 
 def _target_versions() -> dict[str, str | None]:

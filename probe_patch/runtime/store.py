@@ -4,7 +4,8 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 """
 
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.names import ModuleName
@@ -14,11 +15,12 @@ from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.documents import entry_line
-from probe_patch.runtime.json_text import JsonText, bare_tokens
+from probe_patch.runtime.json_text import BARE, JsonStyle
 from probe_patch.runtime.nan_check import NanCheck
+from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.stats.rows import Readings
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
@@ -29,13 +31,21 @@ if TYPE_CHECKING:
 _EMPTY_RECORD: Final[dict[str, "Record"]] = {"input_args": [], "input_kwargs": {}, "output": []}
 
 
+class Enclosure(NamedTuple):
+    """An entry, the entry of what is around it, and its micro-batch, counted from 0; a backward has its forward's."""
+
+    entry: str
+    parent: str | None
+    micro_batch: int
+
+
 class Store:
     """Calls are opened and closed by hooks on any thread; ``flush`` turns what is complete into lines of JSON.
 
     Args:
         recorder: makes the records; statistics by default.
         most_entries: how many entries are recorded; None for all.
-        json_text: how records are written.
+        style: how records are written.
         nan_check: where given, only what it keeps is written.
 
     Attributes:
@@ -52,7 +62,7 @@ class Store:
         selection: Selection,
         recorder: Recorder | None = None,
         most_entries: int | None = None,
-        json_text: JsonText = bare_tokens,
+        style: JsonStyle = BARE,
         nan_check: NanCheck | None = None,
     ) -> None:
         self.problems = problems
@@ -62,24 +72,30 @@ class Store:
         self.recomputed = 0
         self.latest = BEFORE_ANY_PASS
         self.saved: dict[str, Record] = {}
-        self.stacks = CallStacks()
-        self._parents: dict[str, str | None] = {}
+        self._stacks = CallStacks()
         self.lines: list[str] = []
         self._flushed = 0
-        self.recorder = recorder or Recorder(Statistics(), problems)
+        self.recorder = recorder or Recorder(Statistics(problems), problems)
         self._most_entries = most_entries
-        self._json_text = json_text
+        self._style = style
         self._nan_check = nan_check
         self._admitted: set[str] = set()
-        self._calls: dict[CallName, int] = {}
+        self._counts: dict[str, int] = {}
         self._passes: dict[ModuleName, int] = {}
-        self._during: dict[str, ForwardPass] = {}
-        self._taken: set[str] = set()
-        self._open: dict[str, Call] = {}
-        self._backwards: dict[str, Backward] = {}
+        self._begun: list[Call] = []
+        self._dropped: set[str] = set()
+        self._open: dict[Call, None] = {}
+        self._backwards: dict[Call, Backward] = {}
         self._parameter_gradients: dict[str, dict[str, Record]] = {}
         self._firings: dict[tuple[ModuleName, str], int] = {}
-        self._finished: list[tuple[str, dict[str, Record]]] = []
+        self._finished: list[Call] = []
+
+    def stack_groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
+        """The entries that share a call stack, and its frames; see ``CallStacks``."""
+        for calls, frames in self._stacks.groups():
+            entries = [call.entry for call in calls if call.entry not in self._dropped]
+            if entries:
+                yield entries, frames
 
     @property
     def entries(self) -> int:
@@ -89,12 +105,12 @@ class Store:
     @property
     def saw_a_module(self) -> bool:
         """Whether a module ran, be it recorded or not."""
-        return any(isinstance(name, ModuleName) for name in self._calls)
+        return any(isinstance(call.name, ModuleName) for call in self._begun)
 
     @property
     def saw_a_call(self) -> bool:
         """Whether anything ran, be it recorded or not."""
-        return bool(self._calls)
+        return bool(self._begun)
 
     @property
     def micro_batches(self) -> int:
@@ -112,16 +128,20 @@ class Store:
         self, name: "CallName", parent: Call | None, during: ForwardPass, handled: BaseException | None
     ) -> Call:
         """Begin the next forward: its number, its parent, its call stack. The caller holds ``lock``."""
-        number = self._calls.get(name, 0)
-        self._calls[name] = number + 1
+        label = name.label
+        number = self._counts.get(label, 0)
+        self._counts[label] = number + 1
         call = Call(name, number, parent, during, handled)
-        call.is_taken = self.selection.begin(call) and self.wanted.forward and self.admits(call.entry)
-        self._parents[call.entry] = None if parent is None else parent.entry
-        self._during[call.entry] = during
-        if call.is_taken:
-            self._open[call.entry] = call
-            self._taken.add(call.entry)
-            self.stacks.add(call.entry)
+        self._begun.append(call)
+        if (
+            self.selection.begin(call)
+            and self.wanted.forward
+            and (self._most_entries is None or self.admits(call.entry))
+        ):
+            self._open[call] = None
+            self._stacks.add(call)
+        else:
+            call.is_taken = False
         return call
 
     def admits(self, entry: str) -> bool:
@@ -139,17 +159,16 @@ class Store:
     def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
         self.selection.end(call)
-        if self._open.pop(call.entry, None) is not None:
-            self._finished.append((call.entry, call.record))
+        if call in self._open:
+            del self._open[call]
+            self._finished.append(call)
 
     def add_backward(self, backward: "Backward") -> None:
         """A gradient of this call has arrived. The caller holds ``lock``."""
         call = backward.call
-        if call.backward not in self._backwards:
-            self._backwards[call.backward] = backward
-            self._taken.add(call.backward)
-            self._parents[call.backward] = None
-            self._during[call.backward] = call.during
+        if call not in self._backwards:
+            self._backwards[call] = backward
+            call.has_backward = True
 
     def parameters_gradient(self, module: ModuleName, parameter: str) -> str:
         """The entry of this backward pass through a parameter. The caller holds ``lock``."""
@@ -161,28 +180,30 @@ class Store:
         """One parameter's gradient of one backward pass. The caller holds ``lock``."""
         self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
 
-    def micro_batch(self, entry: str) -> int:
-        """Of one of the entries in ``parents``, counted from 0; a backward has its forward's."""
-        return self._during[entry].micro_batch
+    def enclosures(self) -> Iterator[Enclosure]:
+        """What is recorded, and the modules around that."""
+        around: set[Call] = set()
+        for call in self._begun:
+            if call.is_taken and call.entry not in self._dropped:
+                around.add(call)
+                around.update(call.around())
+        for call in self._begun:
+            during = call.during.micro_batch
+            if call in around:
+                yield Enclosure(call.entry, None if call.parent is None else call.parent.entry, during)
+            if call.has_backward and call.backward not in self._dropped:
+                yield Enclosure(call.backward, self._enclosing_backward(call), during)
 
     def parents(self) -> dict[str, str | None]:
         """The parents of what is recorded, and of what is around that."""
-        wanted: set[str] = set()
-        for entry in self._taken:
-            around: str | None = entry
-            while around is not None and around not in wanted:
-                wanted.add(around)
-                around = self._parents[around]
-        return {entry: parent for entry, parent in self._parents.items() if entry in wanted}
+        return {entry: parent for entry, parent, _ in self.enclosures()}
 
     def flush(self) -> None:
         """Read the numbers and add a line per finished call; calls still open are written as far as they came."""
         with self.lock:
-            for backward in self._backwards.values():
-                self._parents[backward.call.backward] = self._enclosing_backward(backward.call)
-            finished: list[tuple[str, Record]] = [*self._finished]
-            finished += [(call.entry, call.record) for call in self._open.values()]
-            finished += [(entry, backward.record(self.wanted)) for entry, backward in self._backwards.items()]
+            finished: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
+            finished += [(call.entry, call.give_record()) for call in self._open]
+            finished += [(call.backward, backward.record(self.wanted)) for call, backward in self._backwards.items()]
             finished += list(self._parameter_gradients.items())
             finished += list(self.saved.items())
             self._finished = []
@@ -196,15 +217,14 @@ class Store:
             if self._nan_check is not None:
                 finished = self._kept(self._nan_check, finished, readings)
             if self.wanted.values:
-                self.lines += [self._line(entry, record, readings) for entry, record in finished]
+                numbers = None if readings is None else NumberTexts(readings, self._style)
+                self.lines += [self._line(entry, record, numbers) for entry, record in finished]
 
     def _kept(
         self, nan_check: NanCheck, finished: "list[tuple[str, Record]]", readings: Readings | None
     ) -> "list[tuple[str, Record]]":
-        kept = nan_check.keep(finished, readings, self._parents.get)
-        dropped = {entry for entry, _ in finished} - {entry for entry, _ in kept}
-        self._taken -= dropped
-        self.stacks.drop(dropped)
+        kept = nan_check.keep(finished, readings, self.parents().get)
+        self._dropped |= {entry for entry, _ in finished} - {entry for entry, _ in kept}
         return kept
 
     def _finish_files(self) -> None:
@@ -216,14 +236,14 @@ class Store:
 
     def _enclosing_backward(self, call: Call) -> str | None:
         """Of the innermost module around the call through which something flowed back too."""
-        around = call.parent
-        while around is not None and around.backward not in self._taken:
-            around = around.parent
-        return None if around is None else around.backward
+        for around in call.around():
+            if around.has_backward and around.backward not in self._dropped:
+                return around.backward
+        return None
 
-    def _line(self, entry: str, record: "Record", readings: Readings | None) -> str:
+    def _line(self, entry: str, record: "Record", numbers: NumberTexts | None) -> str:
         try:
-            return entry_line(entry, record, readings, self._json_text)
+            return entry_line(entry, record, numbers, self._style)
         except Exception as error:
             self.problems.note("encoding an entry", error)
             return entry_line(entry, _EMPTY_RECORD, None)

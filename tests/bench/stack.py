@@ -96,6 +96,7 @@ class Training:
     def step(self) -> None:
         """Forward, backward and SGD."""
         logits = self.model(self._tokens).view(-1, VOCABULARY)
-        functional.cross_entropy(logits, self._tokens.view(-1)).backward()
+        loss = functional.cross_entropy(logits, self._tokens.view(-1))
+        loss.backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         self._optimizer.zero_grad()

@@ -1,8 +1,10 @@
-"""Checksums are those of the raw bytes, whatever the dtype, the layout and the size."""
+"""Checksums on the host are those of the raw bytes, whatever the dtype, the layout, the size and the library."""
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -12,9 +14,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
-from probe_patch.runtime.stats import reference
+from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.checksums import crc32, xor64
+from probe_patch.runtime.stats.checksums import host_crc, host_xor, layout
+from probe_patch.runtime.stats.checksums.host_crc import crc32
+from probe_patch.runtime.stats.checksums.host_xor import by_numpy, by_torch, xor64
+from probe_patch.runtime.stats.checksums.pending import value_of
+from probe_patch.runtime.stats.checksums.polynomial import joined
+from probe_patch.runtime.stats.checksums.table import ChecksumTable
+from tests.needs import needs
 
 VIEWS: list[Callable[[Tensor], Tensor]] = [
     lambda x: x,
@@ -25,12 +33,44 @@ VIEWS: list[Callable[[Tensor], Tensor]] = [
 ]
 
 
-def xor_of(raw: bytes) -> str | None:
-    padded = raw + bytes(-len(raw) % 8)
+def xor_of(raw: bytes) -> int:
     word = 0
-    for (part,) in struct.iter_unpack("<Q", padded):
+    for (part,) in struct.iter_unpack("<Q", raw + bytes(-len(raw) % 8)):
         word ^= part
-    return f"0x{word:016x}" if raw else None
+    return word
+
+
+@pytest.fixture(params=host_crc.LIBRARIES)
+def crc_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = request.param.partition(".")[0]
+    needs(find_spec(package) is not None, f"{package} is not installed: run `make venv`")
+    monkeypatch.setattr(host_crc, "_crc32", import_module(request.param).crc32)
+
+
+@pytest.fixture(params=["numpy", "torch"])
+def xor_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_xor, "_xor_of_words", by_numpy() if request.param == "numpy" else by_torch)
+
+
+def spans() -> Iterator[Tensor]:
+    """Bytes of all lengths from 0 to 4100, and some larger ones, that begin at any place of a word."""
+    whole = torch.randint(256, (2_000_000,), dtype=torch.uint8)
+    for length in (*range(4101), 131_073, 300_003, 1_234_567):
+        yield whole[length % 13 :][:length]
+
+
+@pytest.mark.usefixtures("crc_library")
+def test_crc32_of_every_length() -> None:
+    for span in spans():
+        assert crc32(span) == zlib.crc32(span.numpy().tobytes()), len(span)
+
+
+@pytest.mark.usefixtures("xor_library")
+def test_xor64_of_every_length() -> None:
+    for span in spans():
+        before = span.clone()
+        assert xor64(span) == xor_of(span.numpy().tobytes()), len(span)
+        assert torch.equal(span, before)
 
 
 @given(
@@ -47,8 +87,9 @@ def test_they_are_those_of_the_bytes_in_row_major_order(
     tensor = view(torch.from_numpy(array))
     raw = tensor.numpy().tobytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reference, "CHUNK_ELEMENTS", piece)
-        assert (crc32(tensor), xor64(tensor)) == (f"{zlib.crc32(raw):08x}", xor_of(raw))
+        patch.setattr(layout, "PIECE_ELEMENTS", piece)
+        patch.setattr(host_crc, "PIECE_ELEMENTS", piece)
+        assert (crc32(tensor), xor64(tensor)) == (zlib.crc32(raw), xor_of(raw))
 
 
 @pytest.mark.parametrize(
@@ -62,24 +103,42 @@ def test_they_are_those_of_the_bytes_in_row_major_order(
         (torch.tensor([1 + 2j]).conj(), bytes.fromhex("0000803f000000c0")),
         (torch.tensor([1 + 2j]).conj().imag, bytes.fromhex("000000c0")),
         (torch.empty(0, 3), b""),
+        (torch.empty(3, 0).T, b""),
         (torch.nn.Parameter(torch.ones(1)), bytes.fromhex("0000803f")),
     ],
-    ids=["bf16", "fp8", "fp4", "scalar", "whole-scalar", "conjugate", "negative", "empty", "parameter"],
+    ids=["bf16", "fp8", "fp4", "scalar", "whole-scalar", "conjugate", "negative", "empty", "empty-across", "parameter"],
 )
 def test_known_bytes(tensor: Tensor, raw: bytes) -> None:
+    table = ChecksumTable(Problems(set()))
     with apart_from_the_run():
         values = tensor.detach()
-        assert (crc32(values), xor64(values)) == (f"{zlib.crc32(raw):08x}", xor_of(raw))
-
-
-@pytest.mark.parametrize("elements", [1023, 1025, 5000])
-def test_tensors_of_more_than_a_few_bytes(monkeypatch: pytest.MonkeyPatch, elements: int) -> None:
-    tensor = torch.randn(3, elements).to(torch.float16)
-    monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 2 * elements)
-    before = tensor.clone()
-    assert xor64(tensor) == xor_of(tensor.numpy().tobytes())
-    assert torch.equal(tensor, before)
+        found = table.crc32(values), table.xor64(values)
+    assert [value_of(checksum) for checksum in found] == [zlib.crc32(raw), xor_of(raw)]
 
 
 def test_msprobes_own_example() -> None:
-    assert crc32(torch.arange(8.0)) == "7a0a407c"
+    assert f"{crc32(torch.arange(8.0)):08x}" == "7a0a407c"
+
+
+@pytest.mark.parametrize("available", [("zlib",), ("zlib_ng.zlib_ng", "zlib"), host_crc.LIBRARIES], ids=len)
+def test_the_quickest_library_that_loads_is_used(monkeypatch: pytest.MonkeyPatch, available: tuple[str, ...]) -> None:
+    tried: list[str] = []
+
+    class Library:
+        crc32 = len
+
+    def load(name: str) -> type:
+        tried.append(name)
+        if name not in available:
+            raise OSError("it was built for another processor")
+        return Library
+
+    monkeypatch.setattr(host_crc, "import_module", load)
+    found: object = host_crc.quickest_crc32()
+    assert found is Library.crc32
+    assert tried[-1] == available[0]
+
+
+@given(st.binary(max_size=50), st.binary(max_size=50))
+def test_checksums_of_parts_are_joined(first: bytes, second: bytes) -> None:
+    assert joined(zlib.crc32(first), zlib.crc32(second), len(second)) == zlib.crc32(first + second)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_patch.runtime.json_text import bare_tokens, json_text, no_form, strict
+from probe_patch.runtime import json_text
+from probe_patch.runtime.json_text import BARE, STRICT, named_floats
 from probe_patch.runtime.store import Store
 from tests.runtime.configs import debugger_with, recorded
 from tests.runtime.dumps import only_rank, read_dump
@@ -19,52 +22,53 @@ from tests.runtime.toys import Around, Echo, Mlp, ones
 NOT_FINITE = torch.tensor([math.nan, math.inf, -math.inf])
 
 
-class Three:
-    """Something that is expanded."""
-
-
-def expand(value: object) -> object:
-    return [3.0, math.inf] if isinstance(value, Three) else no_form(value)
+floats = st.floats() | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308, 1e16, 0.1])
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "bare", "strict"),
     [
-        (math.nan, '"NaN"'),
-        (math.inf, '"Infinity"'),
-        (-math.inf, '"-Infinity"'),
-        (1.5, "1.5"),
-        ({"a": (1, [math.nan, True, None, "NaN"])}, '{"a": [1, ["NaN", true, null, "NaN"]]}'),
-        ([Three()], '[[3.0, "Infinity"]]'),
+        (math.nan, "NaN", '"NaN"'),
+        (math.inf, "Infinity", '"Infinity"'),
+        (-math.inf, "-Infinity", '"-Infinity"'),
+        (1.5, "1.5", "1.5"),
+        (True, "true", "true"),
+        (None, "null", "null"),
+        (10**30, str(10**30), str(10**30)),
+        ('a"\u2028', r'"a\"\u2028"', r'"a\"\u2028"'),
+        (signal.SIGTERM, "15", "15"),
     ],
 )
-def test_strictly_they_are_strings(value: object, text: str) -> None:
-    assert strict(value, expand) == text
+def test_values_that_hold_no_others(value: object, bare: str, strict: str) -> None:
+    assert (BARE.leaf(value), STRICT.leaf(value)) == (bare, strict)
 
 
-def test_msprobes_readers_get_bare_tokens() -> None:
-    assert (
-        bare_tokens([math.nan, math.inf, -math.inf, Three()], expand) == "[NaN, Infinity, -Infinity, [3.0, Infinity]]"
-    )
-    assert (json_text(False), json_text(True)) == (bare_tokens, strict)
+@pytest.mark.parametrize("write", [BARE.leaf, STRICT.leaf, named_floats])
+def test_what_has_no_form_is_refused(write: Callable[[object], object]) -> None:
+    with pytest.raises(TypeError, match="object has no form in JSON"):
+        write(object())
+
+
+@pytest.mark.parametrize("has_orjson", [True, False])
+@given(values=st.lists(floats))
+def test_many_floats_come_back_as_they_were(has_orjson: bool, values: list[float]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        if not has_orjson:
+            patched.setattr(json_text, "orjson", None)
+        bare, strict = BARE.numbers(values), STRICT.numbers(values)
+    assert repr([json.loads(text) for text in bare]) == repr(values)
+    names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+    expected = [value if math.isfinite(value) else names[repr(value)] for value in values]
+    assert repr([json.loads(text) for text in strict]) == repr(expected)
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
                     lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts)))  # fmt: skip
-def test_what_is_finite_is_written_as_ever(value: object) -> None:
+def test_named_floats_are_strict_json(value: object) -> None:
     def refuse(token: str) -> Any:
         raise AssertionError(f"{token} is no JSON")
 
-    text = strict(value, no_form)
-    json.loads(text, parse_constant=refuse)
-    if "NaN" not in (bare := bare_tokens(value, no_form)) and "Infinity" not in bare:
-        assert text == bare
-
-
-@pytest.mark.parametrize("write", [bare_tokens, strict])
-def test_what_has_no_form_is_refused(write: Any) -> None:
-    with pytest.raises(TypeError, match="object has no form in JSON"):
-        write([object(), math.nan], no_form)
+    json.loads(json.dumps(named_floats(value)), parse_constant=refuse)
 
 
 @pytest.mark.parametrize(

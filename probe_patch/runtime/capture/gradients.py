@@ -20,7 +20,6 @@ from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.capture.nested import tensors_in
 from probe_patch.runtime.capture.shares import Edge, Share, edge_of, nodes_that_pass_on, watch
 from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook, latest_hook
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +134,7 @@ class Gradients:
         if not self._session.enter():
             return
         try:
-            with apart_from_the_run():
+            with self._session.store.recorder.recording():
                 for share in self._unfinished.pop(graph_pass, []):
                     share.finish()
         except Exception as error:
@@ -211,7 +210,7 @@ class _Arrival(FirstGradientHook):
     def _take(self, gradient: Tensor) -> None:
         session = self._session
         awaited, self._awaited = self._awaited, []
-        with apart_from_the_run():
+        with self._session.store.recorder.recording():
             now = GradientNow(session.store.recorder, gradient)
             for one in awaited:
                 try:

@@ -10,7 +10,12 @@ Model: TypeAlias = nn.Module | Sequence[nn.Module]
 
 
 class CallName(Protocol):
-    """What is called; its entries in a dump are numbered per name, from 0."""
+    """What is called; its entries in a dump are numbered per label, from 0."""
+
+    @property
+    def label(self) -> str:
+        """What stands first in all its entries."""
+        ...
 
     def forward(self, call: int) -> str:
         """The entry of one forward."""

@@ -38,30 +38,45 @@ class Call:
 
     Attributes:
         name: what is called.
-        entry: the call's name in the dump.
-        backward: the name of its backward in the dump.
+        number: how many calls of that name were before it.
         parent: the module call that it runs in.
         during: the pass that it is a part of; outside of any, the last one that began.
         handled: the exception the thread was already handling when the call began.
         is_taken: whether its forward is recorded.
+        has_backward: whether its backward is recorded, as something has flowed back through it.
         record: what is known of it so far, by dump.json's keys.
         flow: what flows back through it; None where nothing will, or where gradients are not recorded.
     """
 
-    __slots__ = ("backward", "during", "entry", "flow", "handled", "is_taken", "name", "parent", "record")
+    __slots__ = ("during", "flow", "handled", "has_backward", "is_taken", "name", "number", "parent", "record")
 
     def __init__(
         self, name: CallName, number: int, parent: Call | None, during: ForwardPass, handled: BaseException | None
     ) -> None:
         self.name = name
-        self.entry = name.forward(number)
-        self.backward = name.backward(number)
+        self.number = number
         self.parent = parent
         self.during = during
         self.handled = handled
         self.is_taken = True
+        self.has_backward = False
         self.flow: Backward | None = None
         self.record: dict[str, Record] = {}
+
+    @property
+    def entry(self) -> str:
+        """The call's name in the dump."""
+        return self.name.forward(self.number)
+
+    @property
+    def backward(self) -> str:
+        """The name of its backward in the dump."""
+        return self.name.backward(self.number)
+
+    def give_record(self) -> dict[str, Record]:
+        """The record, which the call, kept for its place among the others, then lets go of."""
+        record, self.record, self.flow = self.record, {}, None
+        return record
 
     def around(self) -> Iterator[Call]:
         """The module calls that it runs in, innermost first."""

@@ -1,8 +1,9 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -10,20 +11,29 @@ from torch import Tensor, nn
 from probe_patch.config.sections import Slice
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
 from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
-from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
+from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
 from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.plain import is_dtensor, plain_values
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.kinds import private_format
+from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
+from probe_patch.runtime.stats.rows import Readings
 from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
+
+_PRIVATE: Final = (
+    "a tensor in the NPU's format {layout} cannot be read safely, so it has no numbers; to have them, keep its "
+    "tensors in open formats (torch.npu.config.allow_internal_format = False)"
+)
 
 
 class Recorder:
-    """Makes records of one dump. Nothing it is given can make it raise: what fails becomes null and a problem.
+    """Makes records of one dump, inside ``recording``.
+
+    Nothing it is given can make it raise: what fails becomes null and a problem.
 
     Attributes:
         tensors: how many it has made a record of.
@@ -39,8 +49,18 @@ class Recorder:
         self._slices = slices
         self._files = files
         self._parts = 0
+        self._looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Make records in the block, apart from the run; what they say of values is taken by its end."""
+        with apart_from_the_run():
+            try:
+                yield
+            finally:
+                self._launch()
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -72,7 +92,7 @@ class Recorder:
         if self._files is not None or not isinstance(record, TensorRecord):
             return None
         self.tensors += 1
-        return replace(record, number=self.tensors)
+        return TensorRecord(record.look, record.taken, None, self._contents, self.tensors)
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
@@ -148,22 +168,29 @@ class Recorder:
     def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
         self.tensors += 1
         values = self._values(tensor)
-        return TensorRecord(
-            type_name=_type_name(tensor),
-            dtype=str(tensor.dtype),
-            shape=_known_lengths(tensor) if values is None else tuple(values.shape),
-            taken=NOTHING if values is None else self._taken(values),
-            requires_grad=tensor.requires_grad,
-            placement=placement_of(tensor) if is_dtensor(tensor) else None,
-            file=self._saved(values, place) if place and values is not None else None,
-            contents=self._contents,
-            number=self.tensors,
-        )
+        taken = NOTHING if values is None else self._taken(values)
+        file = self._saved(values, place) if place and values is not None else None
+        return TensorRecord(self._look(tensor, values), taken, file, self._contents, self.tensors)
+
+    def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
+        """``values`` are the ones looked at, if the tensor has any."""
+        if values is None or type(tensor) not in PLAIN_TYPES or tensor.is_nested:
+            shape = _known_lengths(tensor) if values is None else tuple(values.shape)
+            placement = placement_of(tensor) if is_dtensor(tensor) else None
+            return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, placement)
+        key = (tensor.dtype, values.shape, tensor.requires_grad)
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = Look("torch.Tensor", tensor.dtype, tuple(values.shape), tensor.requires_grad)
+        return look
 
     def _values(self, tensor: Tensor) -> Tensor | None:
         """The part of the tensor's values that is looked at."""
         try:
             values = plain_values(tensor)
+            if values is not None and (layout := private_format(values)) is not None:
+                self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
+                return None
             # What is cut out for each start is tokens, and a parameter has none.
             slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
             return values if values is None or not slices else sliced(values, slices)
@@ -177,6 +204,12 @@ class Recorder:
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             return NOTHING
+
+    def _launch(self) -> None:
+        try:
+            self._contents.launch()
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
 
     def _saved(self, values: Tensor, place: str) -> TensorFile | None:
         try:

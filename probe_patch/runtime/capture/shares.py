@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import torch
 
 from probe_patch.runtime.capture.moments import GradientNow
-from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.plain import is_dtensor
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ class Passing:
                 share.give_up()
             return
         try:
-            with apart_from_the_run():
+            with self._session.store.recorder.recording():
                 self._take(shares, passed_on)
             self._shares = [one for one in shares if not one[1].is_over]
         except Exception as error:

@@ -1,14 +1,20 @@
 """Call stacks of entries, in the text and the grouping of stack.json."""
 
+from __future__ import annotations
+
 import linecache
 import os
 import sys
-from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-_Site: TypeAlias = tuple[int, int]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import CodeType, FrameType
+
+    from probe_patch.runtime.capture.nesting import Call
+
+_Site: TypeAlias = "tuple[int, int]"
 
 _OWN_FOLDER: Final = f"{Path(__file__).parent.parent}{os.sep}"
 
@@ -17,45 +23,44 @@ class CallStacks:
     """Stacks seen so far. A stack met again costs one walk over its frames and no text."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, ...], list[str]] = {}
-        self._known: dict[tuple[_Site, ...], list[str]] = {}
+        self._groups: dict[tuple[str, ...], list[Call]] = {}
+        self._known: dict[tuple[int, ...], list[Call]] = {}
         self._texts: dict[_Site, str | None] = {}
         # Sites are known by the identity of their code, which must therefore stay alive.
         self._codes: dict[int, CodeType] = {}
 
-    def add(self, entry: str) -> None:
-        """Record the caller's stack, innermost frame first and without our own frames, for ``entry``."""
-        frames = tuple(_outer_frames(sys._getframe(1)))
-        sites = tuple((id(frame.f_code), frame.f_lasti) for frame in frames)
-        entries = self._known.get(sites)
-        if entries is None:
-            texts = tuple(text for site, frame in zip(sites, frames, strict=True) if (text := self._text(site, frame)))
-            entries = self._known[sites] = self._groups.setdefault(texts, [])
-        entries.append(entry)
+    def add(self, call: Call) -> None:
+        """Record the caller's stack, innermost frame first and without our own frames, for ``call``."""
+        frame: FrameType | None = sys._getframe(1)
+        sites: list[int] = []
+        while frame is not None:
+            sites.append(id(frame.f_code))
+            sites.append(frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(sites)
+        calls = self._known.get(key)
+        if calls is None:
+            calls = self._known[key] = self._group(sys._getframe(1))
+        calls.append(call)
 
-    def drop(self, entries: Collection[str]) -> None:
-        """Forget these entries."""
-        for group in self._groups.values():
-            group[:] = [entry for entry in group if entry not in entries]
+    def groups(self) -> Iterator[tuple[list[Call], tuple[str, ...]]]:
+        """The calls that share a stack, and the stack's frames as text."""
+        for texts, calls in self._groups.items():
+            yield calls, texts
 
-    def groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
-        """The entries that share a stack, and the stack's frames as text."""
-        for texts, entries in self._groups.items():
-            if entries:
-                yield entries, texts
-
-    def _text(self, site: _Site, frame: FrameType) -> str | None:
-        if site not in self._texts:
-            self._codes[site[0]] = frame.f_code
-            self._texts[site] = _frame_text(frame)
-        return self._texts[site]
-
-
-def _outer_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_OWN_FOLDER):
-            yield frame
-        frame = frame.f_back
+    def _group(self, frame: FrameType | None) -> list[Call]:
+        texts: list[str] = []
+        while frame is not None:
+            site = (id(frame.f_code), frame.f_lasti)
+            if site not in self._texts:
+                self._codes[site[0]] = frame.f_code
+                is_ours = frame.f_code.co_filename.startswith(_OWN_FOLDER)
+                self._texts[site] = None if is_ours else _frame_text(frame)
+            text = self._texts[site]
+            if text is not None:
+                texts.append(text)
+            frame = frame.f_back
+        return self._groups.setdefault(tuple(texts), [])
 
 
 def _frame_text(frame: FrameType) -> str | None:

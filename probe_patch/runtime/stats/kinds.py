@@ -18,6 +18,7 @@ _UNSIGNED: Final = frozenset({torch.uint16, torch.uint32})
 
 # torch_npu's numbers for undefined, NCHW, NHWC, ND and NCDHW. Any other is a private layout, not to be reduced.
 _NPU_OPEN_FORMATS: Final = frozenset({-1, 0, 1, 2, 30})
+_NPU_PRIVATE_FORMATS: Final = {3: "NC1HWC0", 4: "FRACTAL_Z", 29: "FRACTAL_NZ", 32: "NDC1HWC0", 33: "FRACTAL_Z_3D"}
 
 
 class Kind(Enum):
@@ -49,7 +50,7 @@ def is_readable(values: Tensor) -> bool:
         return not values.numel()
     if device == "cuda" and torch.cuda.is_current_stream_capturing():
         return False
-    return device != "npu" or not _in_private_format(values)
+    return device != "npu" or private_format(values) is None
 
 
 def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
@@ -66,6 +67,15 @@ def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
     return Kind.UNSIGNED64 if dtype is torch.uint64 else None
 
 
-def _in_private_format(values: Tensor) -> bool:
+def private_format(values: Tensor) -> str | None:
+    """The name of the private layout that an NPU keeps a plain tensor in; None of any other tensor.
+
+    Such a tensor must not be read, nor a part of it: its bytes are not in the order of its shape and strides.
+    """
+    if values.is_cpu or values.is_cuda or values.device.type != "npu":
+        return None
     torch_npu = sys.modules.get("torch_npu")
-    return torch_npu is not None and torch_npu.get_npu_format(values) not in _NPU_OPEN_FORMATS
+    if torch_npu is None:
+        return None
+    number = torch_npu.get_npu_format(values)
+    return None if number in _NPU_OPEN_FORMATS else _NPU_PRIVATE_FORMATS.get(number, f"number {number}")

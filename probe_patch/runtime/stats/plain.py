@@ -6,7 +6,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-_PLAIN_TYPES: Final = frozenset({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
+PLAIN_TYPES: Final = frozenset({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
 
 # Its name since torch 2.5, and before.
 _DTENSOR_MODULES: Final = ("torch.distributed.tensor", "torch.distributed._tensor")
@@ -23,7 +23,7 @@ def plain_values(tensor: Tensor) -> Tensor | None:
     """
     if torch._C._functorch.maybe_current_level() is not None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         raise ValueError("inside a transform of torch.func (vmap, grad and so on) a tensor has no numbers of its own")
-    if type(tensor) not in _PLAIN_TYPES:
+    if type(tensor) not in PLAIN_TYPES:
         return _inside_subclass(tensor)
     if tensor.is_nested:
         # Views of a nested tensor hold all of its buffer; only a contiguous one has no holes.

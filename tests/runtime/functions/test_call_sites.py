@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from probe_patch.runtime.capture.functions.call_sites import Arguments, CallSites, as_passed, without_defaults
-
-SITES = CallSites()
+from probe_patch.runtime.capture.functions.call_sites import Arguments, as_passed, call_at, without_defaults
 
 
 def told(function: Any) -> Arguments | None:
     """To be called by ``function`` first thing: what its caller passed to it."""
     own = sys._getframe(1)
-    return as_passed(function, own.f_locals, SITES.at(own.f_back))
+    return as_passed(function, own.f_locals, call_at(own.f_back))
 
 
 def f(x: int, y: int = 2, *, z: int = 3) -> Arguments | None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from probe_patch.runtime.capture.functions.operators import Operators
+from probe_patch.runtime.capture.functions.operators import operator_at
 
 BINARY = {
     "+": "add",
@@ -50,12 +50,11 @@ EXPRESSIONS = {
 class Notes:
     """An operand whose every method notes by which operator it was called."""
 
-    def __init__(self, operators: Operators) -> None:
-        self.operators = operators
+    def __init__(self) -> None:
         self.seen: list[str | None] = []
 
     def note(self, *_: object) -> int:
-        self.seen.append(self.operators.at(sys._getframe(1), Notes.note))
+        self.seen.append(operator_at(sys._getframe(1), Notes.note))
         return 0
 
     add = __neg__ = __getitem__ = __contains__ = note
@@ -74,7 +73,7 @@ class Box(dict[str, object]):
 
 
 def seen_by(source: str, mode: str) -> list[str | None]:
-    x = Notes(Operators())
+    x = Notes()
 
     def hidden(x: object = None, *_: object, **__: object) -> object:
         return x
@@ -138,7 +137,7 @@ def test_long_jumps_and_many_names_do_not_shift_the_sites() -> None:
 
 
 def test_code_that_is_gone_lends_its_identity_to_none() -> None:
-    x = Notes(Operators())
+    x = Notes()
     for source in ["x + 1", "x - 1", "x.add(1)", "x * 1"] * 50:
         exec(compile(source, "example", "exec"), {"x": x})
     assert x.seen == ["__add__", "__sub__", None, "__mul__"] * 50

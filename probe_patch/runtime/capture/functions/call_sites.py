@@ -6,8 +6,7 @@ Python tells a function neither, nor which of its arguments are defaults that we
 from __future__ import annotations
 
 import dis
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from probe_patch.runtime.capture.functions.by_code import ByCode
 
@@ -22,8 +21,7 @@ _VARIABLE: Final = 0x04 | 0x08
 """Of a code's flags: it takes ``*args``, it takes ``**kwargs``."""
 
 
-@dataclass(frozen=True)
-class CallSite:
+class CallSite(NamedTuple):
     """One call in the bytecode.
 
     Attributes:
@@ -35,23 +33,44 @@ class CallSite:
     keywords: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(NamedTuple):
     """What a function was given."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
 
-class CallSites:
-    """Calls by the place of their instruction."""
+class Reading:
+    """One way in which a call may have passed the parameters of a Python function.
 
-    def __init__(self) -> None:
-        self._calls = ByCode(calls_of)
+    Args:
+        positional: the parameters that were passed by position.
+        keywords: those that were passed by name.
+        left_out: all others, with their defaults.
+    """
 
-    def at(self, frame: FrameType | None) -> CallSite | None:
-        """The call that a frame is in; None where that is no plain call, as with ``f(*args)``."""
-        return None if frame is None else self._calls.at(frame)
+    __slots__ = ("_keywords", "_left_out", "_positional")
+
+    def __init__(
+        self, positional: tuple[str, ...], keywords: tuple[str, ...], left_out: tuple[tuple[str, Any], ...]
+    ) -> None:
+        self._positional = positional
+        self._keywords = keywords
+        self._left_out = left_out
+
+    def of(self, values: Mapping[str, Any]) -> Arguments | None:
+        """What was passed where the parameters have these values; None where they say that it was not passed so."""
+        for name, default in self._left_out:
+            if values[name] is not default:
+                return None
+        return Arguments(
+            tuple([values[name] for name in self._positional]), {name: values[name] for name in self._keywords}
+        )
+
+
+def call_at(frame: FrameType | None) -> CallSite | None:
+    """The call that a frame is in; None where that is no plain call, as with ``f(*args)``."""
+    return None if frame is None else _calls.at(frame)
 
 
 def calls_of(code: CodeType) -> dict[int, CallSite]:
@@ -88,6 +107,36 @@ def _call_site(step: dis.Instruction, names: tuple[str, ...]) -> CallSite | None
     return CallSite(count, ()) if step.opname in _POSITIONAL_ONLY_CALLS else None
 
 
+_calls: Final = ByCode(calls_of)
+
+
+def readings(function: Callable[..., Any], site: CallSite) -> tuple[Reading, ...]:
+    """The ways in which a call may have passed its arguments, the likeliest first.
+
+    There is none where C code (``functools.partial``, ``map``) must stand between the caller and the function, as
+    parameters without a default are missing in the call.
+
+    Args:
+        function: has no ``*args`` or ``**kwargs``, or nothing can be told.
+        site: the call.
+    """
+    code: CodeType = function.__code__
+    if code.co_flags & _VARIABLE:
+        return ()
+    defaults = _defaults(function)
+    names = code.co_varnames[: code.co_argcount]
+    all_names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    found = []
+    # The object of ``x.method()`` stands in no argument's place.
+    for positional in (site.positional, site.positional + 1) if names[:1] == ("self",) else (site.positional,):
+        given = (*names[:positional], *site.keywords)
+        left_out = [name for name in all_names if name not in given]
+        is_possible = positional <= len(names) and len(set(given)) == len(given) and set(given) <= set(all_names)
+        if is_possible and all(name in defaults for name in left_out):
+            found.append(Reading(names[:positional], site.keywords, tuple((name, defaults[name]) for name in left_out)))
+    return tuple(found)
+
+
 def as_passed(function: Callable[..., Any], values: Mapping[str, Any], site: CallSite | None) -> Arguments | None:
     """The arguments of a Python function as its caller passed them; None where that cannot be told.
 
@@ -96,18 +145,8 @@ def as_passed(function: Callable[..., Any], values: Mapping[str, Any], site: Cal
         values: the values of all its parameters.
         site: the call.
     """
-    code: CodeType = function.__code__
-    if site is None or code.co_flags & _VARIABLE:
-        return None
-    names = code.co_varnames[: code.co_argcount]
-    # The object of ``x.method()`` stands in no argument's place.
-    for positional in (site.positional, site.positional + 1) if names[:1] == ("self",) else (site.positional,):
-        given = (*names[:positional], *site.keywords)
-        if positional <= len(names) and _accounts_for_all(function, values, given):
-            return Arguments(
-                tuple(values[name] for name in names[:positional]), {name: values[name] for name in site.keywords}
-            )
-    return None
+    ways = () if site is None else readings(function, site)
+    return next((passed for way in ways if (passed := way.of(values)) is not None), None)
 
 
 def without_defaults(function: Callable[..., Any], values: Mapping[str, Any]) -> Arguments:
@@ -120,21 +159,6 @@ def without_defaults(function: Callable[..., Any], values: Mapping[str, Any]) ->
     return Arguments(
         tuple(values[name] for name in names[:count]),
         {name: values[name] for name in behind if not _is_default(values, name, defaults)},
-    )
-
-
-def _accounts_for_all(function: Callable[..., Any], values: Mapping[str, Any], given: tuple[str, ...]) -> bool:
-    """Whether these names are parameters, each once, and all other parameters have their defaults.
-
-    It is not so where C code (``functools.partial``, ``map``) stands between the caller and the function.
-    """
-    code: CodeType = function.__code__
-    defaults = _defaults(function)
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return (
-        len(set(given)) == len(given)
-        and set(given) <= set(names)
-        and all(name in given or _is_default(values, name, defaults) for name in names)
     )
 
 

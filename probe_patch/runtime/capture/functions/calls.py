@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import torch
-
-from probe_patch.runtime.capture.hooks import inside_backward
+from torch._C import _current_graph_task_id, _get_tracing_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +13,8 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import FunctionName
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
+
+    Take: TypeAlias = Callable[[Call, tuple[Any, ...], dict[str, Any]], None]
 
 
 class FunctionCalls:
@@ -29,27 +29,30 @@ class FunctionCalls:
 
     def are_recorded_here(self) -> bool:
         """Whether a call on this thread is one to record. Quick, and without the session's lock."""
+        session = self._session
+        nesting = session.nesting
         return (
-            self._session.is_open
-            and not self._session.nesting.is_in_function
-            and not inside_backward()
-            and torch._C._get_tracing_state() is None
-            and not self._session.nesting.is_in_anothers_module()
+            session.is_open
+            and not nesting.is_in_function
+            and _current_graph_task_id() == -1
+            and _get_tracing_state() is None
+            and not nesting.is_in_anothers_module()
         )
 
-    def begin(self, name: FunctionName, take: Callable[[Call], None]) -> Call | None:
+    def begin(self, name: FunctionName, take: Take, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
         """Open a call; ``take`` records what it is given. None where it is not recorded."""
-        if not self._session.enter():
+        session = self._session
+        if not session.enter():
             return None
         try:
-            call = self._session.open_function(name)
-            take(call)
+            call = session.open_function(name)
+            take(call, args, kwargs)
         finally:
-            self._session.leave()
-        self._session.nesting.is_in_function = True
+            session.leave()
+        session.nesting.is_in_function = True
         return call
 
-    def begin_watched(self, name: FunctionName, take: Callable[[Call], None], kind: str) -> Call | None:
+    def begin_watched(self, name: FunctionName, take: Take, arguments: Arguments, kind: str) -> Call | None:
         """``begin`` for a function that every thread is watched for: None too on those that nothing is recorded on.
 
         It never raises; ``kind`` says what we are doing.
@@ -57,13 +60,10 @@ class FunctionCalls:
         try:
             if not self._session.functions_are_recorded_here() or not self.are_recorded_here():
                 return None
-            return self.begin(name, take)
+            return self.begin(name, take, arguments.args, arguments.kwargs)
         except Exception as error:
             self.failed(kind, error)
             return None
-
-    def take_inputs(self, arguments: Arguments, call: Call) -> None:
-        self._session.take_inputs(call, arguments.args, arguments.kwargs)
 
     def abandon(self, call: Call) -> None:
         """The function raised: what went into it is recorded."""

@@ -114,8 +114,9 @@ class _Watcher:
         self._works = works
 
     def begin(self, arguments: Arguments) -> _Begun | None:
-        take = partial(self._take, _without(arguments, self._receives))
-        call = self._calls.begin_watched(self._name, take, "recording a communication")
+        given = _without(arguments, self._receives)
+        take = self._session.record_inputs
+        call = self._calls.begin_watched(self._name, take, given, "recording a communication")
         return None if call is None else _Begun(call, arguments, _is_coalescing())
 
     def end(self, begun: _Begun, result: Any) -> None:
@@ -134,9 +135,6 @@ class _Watcher:
 
     def abandon(self, begun: _Begun) -> None:
         self._calls.abandon(begun.call)
-
-    def _take(self, arguments: Arguments, call: Call) -> None:
-        self._session.record_inputs(call, arguments.args, arguments.kwargs)
 
     def _complete(self, begun: _Begun) -> None:
         if not self._session.enter():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass
-from functools import partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -105,7 +104,7 @@ class CustomCapture:
                 self._note(f"somebody else has replaced {one.api.attribute} of {one.api.owner!r} meanwhile")
 
     def _attach(self, api: CustomApi) -> None:
-        watcher = _Watcher(FunctionName(api.label), self._calls)
+        watcher = _Watcher(FunctionName(api.label), self._session, self._calls)
         own = _own(api)
         function = own.__func__ if isinstance(own, staticmethod) else own
         if isinstance(function, FunctionType):
@@ -159,13 +158,14 @@ def _stand_in(function: Callable[..., Any], watcher: _Watcher) -> Callable[..., 
 class _Watcher:
     """Of one function."""
 
-    def __init__(self, name: FunctionName, calls: FunctionCalls) -> None:
+    def __init__(self, name: FunctionName, session: Session, calls: FunctionCalls) -> None:
         self._name = name
+        self._session = session
         self._calls = calls
 
     def begin(self, arguments: Arguments) -> Call | None:
-        take = partial(self._calls.take_inputs, arguments)
-        return self._calls.begin_watched(self._name, take, "recording a function's inputs")
+        take = self._session.take_inputs
+        return self._calls.begin_watched(self._name, take, arguments, "recording a function's inputs")
 
     def end(self, call: Call, result: Any) -> None:
         self._calls.end(call, result)

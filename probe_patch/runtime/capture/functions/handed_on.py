@@ -7,16 +7,14 @@ just above, still has its parameters, and the bytecode of its caller tells which
 from __future__ import annotations
 
 import inspect
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from torch.overrides import handle_torch_function
 
-from probe_patch.runtime.capture.functions.call_sites import Arguments, CallSites, as_passed
+from probe_patch.runtime.capture.functions.call_sites import Arguments, CallSite, Reading, as_passed, call_at, readings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import CodeType, FrameType, FunctionType
 
 _HANDS_ON: Final[CodeType] = handle_torch_function.__code__
 _DEPTH: Final = 4
@@ -24,29 +22,68 @@ _DEPTH: Final = 4
 
 
 class PassedArguments:
-    """What callers passed, by call site."""
+    """What callers passed to one function."""
 
-    def __init__(self) -> None:
-        self._sites = CallSites()
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self._made_of: tuple[Any, ...] = ()
+        self._names: tuple[str, ...] = ()
+        self._readings: dict[CallSite, tuple[Reading, ...]] = {}
 
-    def of(
-        self, function: Callable[..., Any], frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Arguments:
-        """What was passed to a function whose call the mode got, from ``frame``, with these arguments.
+    def of(self, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """What was passed where the mode got the call from ``frame``, with these arguments.
 
         Where it cannot be told, as when the function was called with ``f(*args)``, these are it.
         """
-        handed_on = Arguments(args, kwargs)
-        if frame.f_code is not _HANDS_ON or not isinstance(function, FunctionType):
-            return handed_on
-        own = _frame_of(function.__code__, frame.f_back)
-        passed = None if own is None else self._passed(function, own)
-        return passed if passed is not None and _holds(passed, args) else handed_on
+        if frame.f_code is not _HANDS_ON:
+            return Arguments(args, kwargs)
+        own = _frame_of(self._function.__code__, frame.f_back)
+        if own is None:
+            return Arguments(args, kwargs)
+        site = call_at(own.f_back)
+        passed = self._read(site, args, kwargs)
+        if passed is None:
+            passed = self._looked_up(own, site)
+            if passed is not None and not _holds(passed, args):
+                passed = None
+        return Arguments(args, kwargs) if passed is None else passed
 
-    def _passed(self, function: FunctionType, own: FrameType) -> Arguments | None:
+    def _read(self, site: CallSite | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments | None:
+        """What was passed, if all parameters were handed on, as is usual."""
+        if site is None:
+            return None
+        function = self._function
+        code, defaults, named = self._made_of or (None, None, None)
+        if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ != named:
+            self._begin_anew()
+        ways = self._readings.get(site)
+        if ways is None:
+            ways = self._readings[site] = readings(function, site)
+        if not ways or len(args) + len(kwargs) != len(self._names):
+            return None
+        values = dict(zip(self._names, args, strict=False))
+        values.update(kwargs)
+        if len(values) != len(self._names):
+            return None
+        for way in ways:
+            passed = way.of(values)
+            if passed is not None:
+                return passed
+        return None
+
+    def _begin_anew(self) -> None:
+        """The function has become another one meanwhile."""
+        function = self._function
         code = function.__code__
+        self._made_of = (code, function.__defaults__, function.__kwdefaults__ and dict(function.__kwdefaults__))
+        self._names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self._readings = {}
+
+    def _looked_up(self, own: FrameType, site: CallSite | None) -> Arguments | None:
+        """What was passed, by what the function's parameters still are."""
+        code = self._function.__code__
         if not code.co_flags & inspect.CO_VARARGS:
-            return as_passed(function, own.f_locals, self._sites.at(own.f_back))
+            return as_passed(self._function, own.f_locals, site)
         if code.co_argcount or code.co_kwonlyargcount:
             return None
         values = own.f_locals

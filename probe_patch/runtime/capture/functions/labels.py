@@ -1,16 +1,20 @@
 """What a function is called in a dump: ``Functional.linear``, ``Tensor.__add__``, ``Torch.linalg.norm``."""
 
-from collections.abc import Callable
-from types import FrameType
-from typing import Any, Final
+from __future__ import annotations
+
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.overrides import resolve_name
 
 from probe_patch.runtime.capture.functions.custom_operators import NPU, CustomOperator, custom_operator
-from probe_patch.runtime.capture.functions.operators import Operators
+from probe_patch.runtime.capture.functions.handed_on import PassedArguments
 from probe_patch.runtime.capture.functions.risk import RiskLevel, is_recorded
 from probe_patch.runtime.capture.names import FunctionName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PREFIXES: Final = (
     ("torch.nn.functional.", "Functional"),
@@ -38,41 +42,72 @@ _QUERIES: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 
+_COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "ne"))
 
-class Labels:
-    """Names by function and, for operators, by call site; each is worked out once."""
+
+class Label:
+    """What the calls of one function that is recorded are called.
+
+    Attributes:
+        name: where it is called by its name.
+        may_be_operator: whether it is a method of tensors, which an operator may call.
+        passed: what its callers pass; None of a function in C, whose calls are seen as they were made.
+    """
+
+    __slots__ = ("_by_operator", "_labels", "_own", "may_be_operator", "name", "passed")
+
+    def __init__(self, labels: Labels, name: FunctionName, own: str | None, passed: PassedArguments | None) -> None:
+        """``own`` is the name of a method of tensors."""
+        self.name = name
+        self.may_be_operator = own is not None
+        self.passed = passed
+        self._labels = labels
+        self._own = own
+        self._by_operator: dict[str, FunctionName | None] = {}
+
+    def of_operator(self, operator: str) -> FunctionName | None:
+        """The name where this operator calls it, such as ``__add__``; None where that is not recorded."""
+        if operator not in self._by_operator:
+            # ``1 < x`` is ``x.__gt__(1)``: of a comparison torch knows better which way round it runs.
+            name = f"__{self._own}__" if self._own in _COMPARISONS else operator
+            self._by_operator[operator] = self._labels.name("Tensor", name)
+        return self._by_operator[operator]
+
+
+class Labels(dict[Any, "Label | None"]):
+    """Labels by function, each worked out when it is first asked for; None where no call of it is recorded."""
 
     def __init__(self, level: RiskLevel, namespaces: frozenset[str] | None = None) -> None:
+        super().__init__()
         self._level: RiskLevel = level
         self._namespaces = namespaces
-        self._operators = Operators()
-        self._known: dict[tuple[Callable[..., Any], str | None], FunctionName | None] = {}
 
-    def of(self, function: Callable[..., Any], caller: FrameType) -> FunctionName | None:
-        """The name of a function that ``caller`` is calling; None where it is not recorded."""
-        operator = self._operators.at(caller, function)
-        key = (function, operator)
-        if key not in self._known:
-            self._known[key] = self._name(function, operator)
-        return self._known[key]
+    def __missing__(self, function: Callable[..., Any]) -> Label | None:
+        label = self[function] = self._label(function)
+        return label
 
-    def _name(self, function: Callable[..., Any], operator: str | None) -> FunctionName | None:
+    def name(self, prefix: str, name: str) -> FunctionName | None:
+        """The name of a function of torch; None where it is not recorded."""
+        if name in _QUERIES or name.startswith(("init.", "nn.", "sym_")) or not is_recorded(self._level, prefix, name):
+            return None
+        return FunctionName(f"{prefix}.{name}")
+
+    def _label(self, function: Callable[..., Any]) -> Label | None:
+        passed = PassedArguments(function) if isinstance(function, FunctionType) else None
         custom = custom_operator(function)
         if custom is not None:
-            return self._custom_name(custom)
+            known = self._custom_name(custom)
+            return None if known is None else Label(self, known, None, passed)
         path = _path(function)
         if path is None or path.endswith((".__get__", ".__set__", ".__delete__")):
             return None
         found = next(((prefix, start) for start, prefix in _PREFIXES if path.startswith(start)), None)
         if found is None:
             return None
-        prefix, name = found[0], path.removeprefix(found[1])
-        if prefix == "Tensor" and operator is not None:
-            # ``1 < x`` is ``x.__gt__(1)``: of a comparison torch knows better which way round it runs.
-            name = f"__{name}__" if name in ("lt", "le", "gt", "ge", "ne") else operator
-        if name in _QUERIES or name.startswith(("init.", "nn.", "sym_")) or not is_recorded(self._level, prefix, name):
-            return None
-        return FunctionName(f"{prefix}.{name}")
+        prefix, own = found[0], path.removeprefix(found[1])
+        # Who leaves out a method leaves out the operator that calls it too.
+        name = self.name(prefix, own)
+        return None if name is None else Label(self, name, own if prefix == "Tensor" else None, passed)
 
     def _custom_name(self, custom: CustomOperator) -> FunctionName | None:
         # msProbe records those of NPUs whatever its list of namespaces says.

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from probe_patch.runtime.capture.functions.handed_on import PassedArguments
+from probe_patch.runtime.capture.functions.operators import operator_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_patch.runtime.capture.functions.calls import FunctionCalls
-    from probe_patch.runtime.capture.functions.labels import Labels
+    from probe_patch.runtime.capture.functions.labels import Label, Labels
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
 
@@ -34,7 +34,6 @@ class FunctionMode(TorchFunctionMode):
         self._calls = calls
         self._labels = labels
         self._session = session
-        self._passed = PassedArguments()
 
     @property
     def is_over(self) -> bool:
@@ -44,30 +43,39 @@ class FunctionMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return func(*args, **(kwargs or {}))
-        call = self._begin(func, args, kwargs or {})
-        if call is None:
-            return func(*args, **(kwargs or {}))
+        call = None
         try:
-            output = func(*args, **(kwargs or {}))
+            label = self._labels[func]
+            if label is not None and self._calls.are_recorded_here():
+                call = self._begin(label, func, args, kwargs or {})
+        except Exception as error:
+            self._calls.failed("recording a function's inputs", error)
+        if call is None:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        try:
+            output = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException:
             self._calls.abandon(call)
             raise
         self._calls.end(call, output)
         return output
 
-    def _begin(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-        try:
-            caller = sys._getframe(2)
-            name = self._labels.of(function, caller)
-            if name is None or not self._calls.are_recorded_here():
-                return None
-            passed = self._passed.of(function, caller, args, kwargs)
-            return self._calls.begin(name, partial(self._calls.take_inputs, passed))
-        except Exception as error:
-            self._calls.failed("recording a function's inputs", error)
-            return None
+    def _begin(
+        self, label: Label, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Call | None:
+        name = label.name
+        if label.may_be_operator:
+            operator = operator_at(sys._getframe(2), function)
+            if operator is not None:
+                called = label.of_operator(operator)
+                if called is None:
+                    return None
+                name = called
+        if label.passed is not None:
+            args, kwargs = label.passed.of(sys._getframe(2), args, kwargs)
+        return self._calls.begin(name, self._session.take_inputs, args, kwargs)
 
 
 def push(mode: FunctionMode) -> None:

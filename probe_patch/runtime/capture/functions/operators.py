@@ -54,24 +54,18 @@ _REACHING: Final = ("COPY", "SWAP", "DUP", "ROT", "UNPACK", "LIST_APPEND", "SET_
 _COMPARISONS: Final = {"<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge"}
 
 
-class Operators:
-    """Operators by call site."""
+def operator_at(frame: FrameType, function: Callable[..., Any]) -> str | None:
+    """The special method whose operator calls ``function`` in this frame, such as ``__add__``; None without one.
 
-    def __init__(self) -> None:
-        self._operators = ByCode(operators_of)
-
-    def at(self, frame: FrameType, function: Callable[..., Any]) -> str | None:
-        """The special method whose operator calls ``function`` in this frame, such as ``__add__``; None without one.
-
-        A function mode or a tensor subclass that hands the function on is looked past.
-        """
-        running: FrameType | None = frame
-        while running is not None:
-            operator = self._operators.at(running)
-            if operator is not None or not _hands_on(running, function):
-                return operator
-            running = running.f_back
-        return None
+    A function mode or a tensor subclass that hands the function on is looked past.
+    """
+    running: FrameType | None = frame
+    while running is not None:
+        operator = _operators.at(running)
+        if operator is not None or not _hands_on(running, function):
+            return operator
+        running = running.f_back
+    return None
 
 
 def operators_of(code: CodeType) -> dict[int, str]:
@@ -120,3 +114,6 @@ def _special_method(name: str, shown: str, is_left_constant: Callable[[], bool])
     if stem is None:
         return None
     return f"__{in_place or ('r' if is_left_constant() else '')}{stem}__"
+
+
+_operators: Final = ByCode(operators_of)

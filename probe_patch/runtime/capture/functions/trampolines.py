@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from probe_patch.runtime.capture.functions.call_sites import Arguments, CallSites, as_passed, without_defaults
+from probe_patch.runtime.capture.functions.call_sites import Arguments, as_passed, call_at, without_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,6 @@ _keys: Final[WeakKeyDictionary[Callable[..., Any], int]] = WeakKeyDictionary()
 _trampolines: Final[dict[int, CodeType]] = {}
 _originals: Final[dict[int, FunctionType]] = {}
 _watchers: Final[dict[int, tuple[Watcher, ...]]] = {}
-_sites: Final = CallSites()
 
 
 def can_be_watched(function: object) -> TypeGuard[FunctionType]:
@@ -123,7 +122,7 @@ def _arguments(original: FunctionType, args: tuple[Any, ...], kwargs: dict[str, 
     values = dict(zip(code.co_varnames, args, strict=False)) | kwargs
     try:
         caller = sys._getframe(2).f_back
-        return as_passed(original, values, _sites.at(caller)) or without_defaults(original, values)
+        return as_passed(original, values, call_at(caller)) or without_defaults(original, values)
     except Exception:  # in bytecode that dis cannot read, say
         return Arguments(args, kwargs)
 
