@@ -13,6 +13,7 @@ from probe_patch.runtime.capture.arrays import array_record, array_values, is_ar
 from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
 from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
+from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
@@ -79,13 +80,15 @@ class Recorder:
             return self._guarded(value, None, place)
         return [self._guarded(value, None, place and f"{place}.0")]
 
-    def arrived(self, entry: str, number: int, gradient: Tensor) -> Record:
+    def arrived(self, call: Call, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's outputs: a part of its backward's ``input``."""
-        return self._guarded(gradient, None, self._place(entry, f"input.{number}"))
+        place = "" if self._files is None else self._place(call.backward, f"input.{number}")
+        return self._guarded(gradient, None, place)
 
-    def passed_on(self, entry: str, number: int, gradient: Tensor) -> Record:
+    def passed_on(self, call: Call, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's inputs: a part of its backward's ``output``."""
-        return self._guarded(gradient, None, self._place(entry, f"output.{number}"))
+        place = "" if self._files is None else self._place(call.backward, f"output.{number}")
+        return self._guarded(gradient, None, place)
 
     def again(self, record: Record) -> Record:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""

@@ -20,20 +20,19 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.session import Session
 
 Edge: TypeAlias = "tuple[Any, int]"
-"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``_LEAF``. The node of
+"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``LEAF``. The node of
 a leaf's gradient is only there while someone holds it."""
 
-_LEAF: Final = -1
+LEAF: Final = -1
+"""In the place of the number."""
 
 _ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
-
-_PASSED: Final = object()
 
 
 def edge_of(tensor: Tensor) -> Edge:
     """Of a tensor that requires gradients; good for as long as a leaf is held."""
     node = tensor.grad_fn
-    return (id(tensor), _LEAF) if node is None else (node, tensor.output_nr)
+    return (id(tensor), LEAF) if node is None else (node, tensor.output_nr)
 
 
 class Share:
@@ -89,9 +88,8 @@ class Share:
         self.is_over = True
         session, backward = self._session, self._backward
         if session.gradients.takes(backward) and session.wanted.outputs:
-            entry = backward.call.backward
             for number in self.inputs:
-                backward.passed_on[number] = gradient.passed_on(entry, number)
+                backward.passed_on[number] = gradient.passed_on(backward.call, number)
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)
@@ -178,12 +176,12 @@ def nodes_that_pass_on(
     Each share is told how many parts it has. ``ends`` are where the walk ends: with a share, or with none.
     """
     end_nodes = {node for node, _ in ends}
-    leaves = {node: share for (node, number), share in ends.items() if number == _LEAF}
+    leaves = {node: share for (node, number), share in ends.items() if number == LEAF}
     seen: set[Any] = {None}
     waiting: list[Any] = []
     for edge in outputs:
         node, number = edge
-        if number != _LEAF and edge not in ends and node not in seen and node._sequence_nr() >= since:
+        if number != LEAF and edge not in ends and node not in seen and node._sequence_nr() >= since:
             seen.add(node)
             waiting.append(node)
     passing: list[tuple[Node, Passed]] = []
