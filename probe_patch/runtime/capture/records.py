@@ -1,7 +1,6 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import Apart
 from probe_patch.runtime.stats.kinds import private_format
 from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
 from probe_patch.runtime.stats.rows import Readings
@@ -29,6 +28,21 @@ _PRIVATE: Final = (
     "a tensor in the NPU's format {layout} cannot be read safely, so it has no numbers; to have them, keep its "
     "tensors in open formats (torch.npu.config.allow_internal_format = False)"
 )
+
+
+class Recording(Apart):
+    """One block in which records are made."""
+
+    __slots__ = ("_launch",)
+
+    def __init__(self, launch: Callable[[], None]) -> None:
+        self._launch = launch
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self._launch()
+        finally:
+            super().__exit__(*exception)
 
 
 class Recorder:
@@ -54,14 +68,9 @@ class Recorder:
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self) -> "Recording":
         """Make records in the block, apart from the run; what they say of values is taken by its end."""
-        with apart_from_the_run():
-            try:
-                yield
-            finally:
-                self._launch()
+        return Recording(self.launch)
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -208,7 +217,8 @@ class Recorder:
             self._problems.note("measuring a tensor", error)
             return NOTHING
 
-    def _launch(self) -> None:
+    def launch(self) -> None:
+        """Take of values what records say of them, now."""
         try:
             self._contents.launch()
         except Exception as error:
