@@ -88,7 +88,7 @@ class Store:
         self._open: dict[Call, None] = {}
         self._backwards: dict[Call, Backward] = {}
         self._parameter_gradients: dict[str, dict[str, Record]] = {}
-        self._firings: dict[tuple[ModuleName, str], int] = {}
+        self._firings: dict[tuple[str, str], int] = {}
         self._finished: list[Call] = []
 
     def stack_groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
@@ -173,8 +173,9 @@ class Store:
 
     def parameters_gradient(self, module: ModuleName, parameter: str) -> str:
         """The entry of this backward pass through a parameter. The caller holds ``lock``."""
-        firing = self._firings.get((module, parameter), 0)
-        self._firings[module, parameter] = firing + 1
+        key = module.label, parameter
+        firing = self._firings.get(key, 0)
+        self._firings[key] = firing + 1
         return module.parameters_gradient(firing)
 
     def add_parameter_gradient(self, entry: str, parameter: str, gradient: Record) -> None:

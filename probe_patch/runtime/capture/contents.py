@@ -56,8 +56,8 @@ class Contents(Protocol):
         """Of the next tensor, by the next ``launch`` at the latest. ``values`` are plain; of None there is nothing."""
         ...
 
-    def take_again(self) -> None:
-        """The next tensor is the one before it."""
+    def take_again(self, place: int) -> None:
+        """The next tensor is this one, by its place since the last read, and as it was then."""
         ...
 
     def launch(self) -> None:
@@ -103,8 +103,8 @@ class Statistics:
         kind = None if values is None or not self._columns else kind_of(values)
         self._rows.append(NOTHING if values is None or kind is None else self._table.add(values, kind))
 
-    def take_again(self) -> None:
-        self._rows.append(self._rows[-1])
+    def take_again(self, place: int) -> None:
+        self._rows.append(self._rows[place])
 
     def launch(self) -> None:
         self._table.launch()
@@ -193,9 +193,9 @@ class WithCrc:
         self._numbers.take(values)
         self._checksums.append(checksum)
 
-    def take_again(self) -> None:
-        self._numbers.take_again()
-        self._checksums.append(self._checksums[-1])
+    def take_again(self, place: int) -> None:
+        self._numbers.take_again(place)
+        self._checksums.append(self._checksums[place])
 
     def launch(self) -> None:
         self._numbers.launch()
@@ -232,8 +232,8 @@ class Xor:
         has_bytes = values is not None and is_readable(values) and values.numel()
         self._checksums.append(self._table.xor64(values) if values is not None and has_bytes else None)
 
-    def take_again(self) -> None:
-        self._checksums.append(self._checksums[-1])
+    def take_again(self, place: int) -> None:
+        self._checksums.append(self._checksums[place])
 
     def launch(self) -> None:
         pass

@@ -23,6 +23,7 @@ from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_value
 if TYPE_CHECKING:
     from probe_patch.config.sections import Slice
     from probe_patch.runtime.capture.contents import Contents
+    from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
     from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
@@ -58,41 +59,48 @@ class Recorder:
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
 
-    def recording(self) -> _Recording:
+    def recording(self) -> Recording:
         """A block in which records are made, apart from the run; what they say of values is taken by its end."""
-        return _Recording(self._contents, self._problems)
+        return Recording(self._contents, self._problems)
 
-    def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
+    def arguments(self, call: Call, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
-        place = self._place(entry, "input")
+        if self._files is None:
+            return [self._guarded(value, None, "") for value in values]
+        place = self._place(call.entry, "input")
         return [self._guarded(value, None, place and f"{place}.{index}") for index, value in enumerate(values)]
 
-    def keywords(self, entry: str, values: Mapping[str, object]) -> dict[str, Record]:
+    def keywords(self, call: Call, values: Mapping[str, object]) -> dict[str, Record]:
         """``input_kwargs``."""
-        place = self._place(entry, "kwargs")
+        place = self._place(call.entry, "kwargs") if self._files is not None and values else ""
         return {name: self._guarded(value, name, place and f"{place}.{name}") for name, value in values.items()}
 
-    def output(self, entry: str, value: object) -> Record:
+    def output(self, call: Call, value: object) -> Record:
         """``output``: a list, except for a named tuple, which stays an object of its fields."""
-        place = self._place(entry, "output")
+        place = "" if self._files is None else self._place(call.entry, "output")
         if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
             return self._guarded(value, None, place)
         return [self._guarded(value, None, place and f"{place}.0")]
 
-    def arrived(self, entry: str, number: int, gradient: Tensor) -> Record:
+    def arrived(self, call: Call, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's outputs: a part of its backward's ``input``."""
-        return self._guarded(gradient, None, self._place(entry, f"input.{number}"))
+        place = "" if self._files is None else self._place(call.backward, f"input.{number}")
+        return self._guarded(gradient, None, place)
 
-    def passed_on(self, entry: str, number: int, gradient: Tensor) -> Record:
+    def passed_on(self, call: Call, number: int, gradient: Tensor) -> Record:
         """The gradient of one of a call's inputs: a part of its backward's ``output``."""
-        return self._guarded(gradient, None, self._place(entry, f"output.{number}"))
+        place = "" if self._files is None else self._place(call.backward, f"output.{number}")
+        return self._guarded(gradient, None, place)
 
     def again(self, record: Record) -> Record:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
-        if self._files is not None or type(record) is not TensorRecord or record != self.tensors - 1:
+        if self._files is not None or type(record) is not TensorRecord:
             return None
-        self._contents.take_again()
-        return self._add(self._looks[-1])
+        place = record - self.tensors + len(self._looks)
+        if place < 0:
+            return None
+        self._contents.take_again(place)
+        return self._add(self._looks[place])
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
@@ -106,11 +114,17 @@ class Recorder:
         """A value that was saved by name, or the gradient of the part of it that ``path`` leads to."""
         return self._guarded(value, None, self._place(entry, path))
 
-    def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
+    def parameters(self, call: Call, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
-        place = self._place(entry, "parameters")
-        own = module.named_parameters(recurse=False, remove_duplicate=False)
-        return {name: self._guarded(parameter, None, place and f"{place}.{name}") for name, parameter in own}
+        own: dict[str, nn.Parameter | None] = module._parameters
+        if not own:
+            return {}
+        place = "" if self._files is None else self._place(call.entry, "parameters")
+        return {
+            name: self._guarded(parameter, None, place and f"{place}.{name}")
+            for name, parameter in own.items()
+            if parameter is not None
+        }
 
     def read(self, style: JsonStyle) -> TensorTexts:
         """All tensors since the last read, with their numbers; where these cannot be had, they are null."""
@@ -137,6 +151,8 @@ class Recorder:
     def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
         self._parts = 0
         try:
+            if type(value) in PLAIN_TYPES:
+                return self._tensor(value, place)  # type: ignore[arg-type]
             return self._record(value, keyword, [], place)
         except Exception as error:
             self._problems.note("recording a value", error)
@@ -232,7 +248,7 @@ class Recorder:
         return record if file is None else SavedRecord(record, file)
 
 
-class _Recording(ApartFromTheRun):
+class Recording(ApartFromTheRun):
     """One block of recording."""
 
     __slots__ = ("_contents", "_problems")

@@ -18,20 +18,25 @@ class ApartFromTheRun:
     The numbers' buffers must not become inference tensors either, because they outlive an inference block.
 
     It is entered for every hook that records, hence by hand what torch's own context managers take microseconds for.
+
+    Attributes:
+        had_gradients: whether gradients were enabled before.
+        was_in_inference_mode: whether inference mode was on before.
     """
 
-    __slots__ = ("_functions", "_had_gradients", "_inference", "_modes")
+    __slots__ = ("_functions", "_inference", "_modes", "had_gradients", "was_in_inference_mode")
 
     def __enter__(self) -> None:
         self._functions: Any = torch._C.DisableTorchFunction()
         self._functions.__enter__()
         self._inference: Any = None
-        if torch.is_inference_mode_enabled():
-            # It turns gradients on.
+        self.had_gradients = torch.is_grad_enabled()
+        self.was_in_inference_mode = torch.is_inference_mode_enabled()
+        if self.was_in_inference_mode:
             self._inference = torch._C._InferenceMode(False)
             self._inference.__enter__()
-        self._had_gradients = torch.is_grad_enabled()
-        if self._had_gradients:
+        # Leaving inference mode turns gradients on.
+        if self.had_gradients or self.was_in_inference_mode:
             torch._C._set_grad_enabled(False)
         self._modes: AbstractContextManager[object] | None = None
         if torch._C._len_torch_dispatch_stack():
@@ -41,8 +46,9 @@ class ApartFromTheRun:
     def __exit__(self, *raised: object) -> None:
         if self._modes is not None:
             self._modes.__exit__(None, None, None)
-        if self._had_gradients:
-            torch._C._set_grad_enabled(True)
         if self._inference is not None:
+            # It puts back what gradients were, too.
             self._inference.__exit__(None, None, None)
+        elif self.had_gradients:
+            torch._C._set_grad_enabled(True)
         self._functions.__exit__(None, None, None)
