@@ -29,6 +29,10 @@ class Refused(ProbePatchError):
     exit_code = 3
 
 
+class BackendUnavailable(ProbePatchError):
+    """A way to measure tensors that this machine does not have; the sentence says what is missing."""
+
+
 class SystemFailed(ProbePatchError):
     """The machine said no (permission, space, a file that changed meanwhile); what was begun is rolled back."""
 

@@ -42,7 +42,8 @@ class PrecisionDebugger:
         task, dump_path, level, step: replace the config's values when given.
 
     Raises:
-        ConfigError: the config cannot be read or served, or its dump path cannot be written.
+        ConfigError: the config cannot be read or served, its dump path cannot be written, or the environment asks for a
+            statistics backend that is not there.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from pathlib import Path
 from probe_patch.dump_format import LAST_MICRO_BATCH
 from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
 from probe_patch.runtime.json_text import JsonText, bare_tokens
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.stats.rows import Readings
 
 
 def entry_line(entry: str, record: Record, readings: Readings | None, json_text: JsonText = bare_tokens) -> str:

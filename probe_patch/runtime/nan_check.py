@@ -13,7 +13,7 @@ from probe_patch.runtime.log import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_patch.runtime.stats.table import Readings
+    from probe_patch.runtime.stats.rows import Readings
 
 Entry: TypeAlias = "tuple[str, Record]"
 Content: TypeAlias = Literal["finite", "inf", "nan"]
@@ -189,7 +189,7 @@ def _not_finite(entry: str, record: Record, readings: Readings) -> Iterator[_Ten
     outputs = [tensor.number for _, tensor in _tensors(record.get("output"), "")]
     for key, value in record.items():
         for place, tensor in _tensors(value, _SIDES.get(key, key)):
-            if tensor.taken.row is None:
+            if tensor.taken.row is None or not readings.has(tensor.taken.row):
                 continue
             counts = readings.counts(tensor.taken.row)
             if counts.nan or counts.infinite:

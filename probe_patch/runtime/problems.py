@@ -25,14 +25,18 @@ class Problems:
 
     def note(self, kind: str, failure: BaseException | str) -> None:
         """Record a failure; ``kind`` says what we were doing."""
-        self._counts[kind] = self._counts.get(kind, 0) + 1
-        if kind not in self._messages:
-            self._messages[kind] = _describe(failure)
+        self.keep(kind, failure)
         if kind not in self._said:
             self._said.add(kind)
             # A handler of the run's own may raise; meta.json still tells.
             with contextlib.suppress(Exception):
                 LOGGER.warning("probe-patch: %s: %s; the run goes on", kind, self._messages[kind])
+
+    def keep(self, kind: str, failure: BaseException | str) -> None:
+        """Record a failure that the log has been told of."""
+        self._counts[kind] = self._counts.get(kind, 0) + 1
+        if kind not in self._messages:
+            self._messages[kind] = _describe(failure)
 
     def all(self) -> tuple[Problem, ...]:
         return tuple(Problem(kind, text, self._counts[kind]) for kind, text in self._messages.items())

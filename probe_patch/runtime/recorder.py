@@ -10,7 +10,7 @@ from probe_patch.runtime.tensor_files import AtOnce, AtStop, TensorFiles
 
 def recorder_into(folder: Path, asked: Asked, problems: Problems) -> Recorder:
     """A recorder whose files, if it saves any, go below the dump's folder."""
-    return Recorder(asked.contents(), problems, asked.slices, _files(folder, asked, problems))
+    return Recorder(asked.contents(problems), problems, asked.slices, _files(folder, asked, problems))
 
 
 def _files(folder: Path, asked: Asked, problems: Problems) -> TensorFiles | None:

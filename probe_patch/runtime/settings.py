@@ -11,6 +11,7 @@ from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.destination import check_destination
 from probe_patch.runtime.log import LOGGER
+from probe_patch.runtime.stats.backends.registry import check_chosen_backend
 
 DEFAULT_FOLDER: Final = "probe_patch_dump"
 
@@ -94,7 +95,8 @@ def read_settings(config_path: str | Path | None, overrides: Overrides | None = 
     What the config's author should know is said in the log.
 
     Raises:
-        ConfigError: the config cannot be read or served, or its dump path cannot be written.
+        ConfigError: the config cannot be read or served, its dump path cannot be written, or the environment asks for a
+            statistics backend that is not there.
     """
     given = overrides or Overrides()
     if config_path is None:
@@ -107,6 +109,7 @@ def read_settings(config_path: str | Path | None, overrides: Overrides | None = 
         LOGGER.warning("probe-patch: %s: %s", config_path or "config", warning)
     settings = DumpSettings(loaded.config, file)
     check_destination(settings.folder())
+    check_chosen_backend()
     return settings
 
 

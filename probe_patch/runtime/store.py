@@ -18,7 +18,7 @@ from probe_patch.runtime.json_text import JsonText, bare_tokens
 from probe_patch.runtime.nan_check import NanCheck
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.stats.rows import Readings
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
@@ -66,7 +66,7 @@ class Store:
         self._parents: dict[str, str | None] = {}
         self.lines: list[str] = []
         self._flushed = 0
-        self.recorder = recorder or Recorder(Statistics(), problems)
+        self.recorder = recorder or Recorder(Statistics(problems), problems)
         self._most_entries = most_entries
         self._json_text = json_text
         self._nan_check = nan_check

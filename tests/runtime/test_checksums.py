@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
-from probe_patch.runtime.stats import reference
 from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.checksums import crc32, xor64
 
 VIEWS: list[Callable[[Tensor], Tensor]] = [

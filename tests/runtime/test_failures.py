@@ -199,9 +199,10 @@ TASKS: tuple[dict[str, Any], ...] = (
     {"task": "structure"},
     {"task": "nan_check"},
 )
+MEASURE = "probe_patch.runtime.stats.table.StatisticsTable.add"
 FAULTS: dict[str, tuple[str, frozenset[str]]] = {
     "a tensor that cannot be read": (f"{CAPTURE}records.plain_values", frozenset(LEVELS)),
-    "a tensor that cannot be measured": ("probe_patch.runtime.stats.reference.measure", frozenset()),
+    "a tensor that cannot be measured": (MEASURE, frozenset()),
     "numbers that cannot be read back": (f"{CAPTURE}records.Recorder.read", frozenset(LEVELS)),
     "a name that cannot be given": ("probe_patch.runtime.store.Store.open_call", frozenset({"L0", "L1", "mix"})),
     "a call that cannot be closed": ("probe_patch.runtime.store.Store.close_call", frozenset({"L0", "L1", "mix"})),
@@ -298,10 +299,7 @@ def test_no_failure_of_ours_reaches_the_training_and_each_is_told(
     model = Training()
     expected = train(None, model)
     debugger = asked_for(level=level, **task)
-    if FAULTS[fault][0] == "probe_patch.runtime.stats.reference.measure":
-        monkeypatch.setattr(StatisticsTable, "add", broken)
-    else:
-        _break(monkeypatch, FAULTS[fault][0])
+    _break(monkeypatch, FAULTS[fault][0])
     found = train(debugger, model)
     assert len(found) == len(expected)
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))

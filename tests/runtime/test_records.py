@@ -14,7 +14,7 @@ from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.table import StatisticsTable
+from probe_patch.runtime.stats.backends import reference
 from tests.runtime.toys import Packed, Pair, ones
 
 TENSOR_KEYS = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad"]
@@ -33,7 +33,7 @@ class Written:
 
     def __init__(self) -> None:
         self.problems = Problems(set())
-        self.recorder = Recorder(Statistics(), self.problems)
+        self.recorder = Recorder(Statistics(self.problems), self.problems)
 
     def json(self, record: Any) -> Any:
         return json.loads("{" + entry_line("entry", record, self.recorder.read()) + "}")["entry"]
@@ -196,14 +196,24 @@ def test_nesting_is_followed_to_a_limit() -> None:
     assert "bottom" not in json.dumps(written([[value]]))
 
 
-def test_a_failing_statistic_leaves_the_record_without_numbers() -> None:
-    def broken(*_: object) -> None:
-        raise RuntimeError("no kernel")
+def test_a_failing_statistic_leaves_the_record_without_numbers_and_the_next_has_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(values: Tensor, *rest: Any) -> None:
+        if values.shape == (2,):
+            raise RuntimeError("no kernel")
+        measure(values, *rest)
 
+    measure = reference.measure
+    monkeypatch.setattr(reference, "measure", broken)
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     problems = Problems(set())
-    recorder = Recorder(Statistics(StatisticsTable(broken)), problems)
-    (record,) = recorder.arguments("x", (ones(2),))
-    assert json.loads("{" + entry_line("e", {"r": record}, recorder.read()) + "}")["e"]["r"]["shape"] == [2]
+    recorder = Recorder(Statistics(problems), problems)
+    with recorder.recording():
+        records = recorder.arguments("x", (ones(2), ones(4)))
+    line = entry_line("e", {"r": records}, recorder.read())
+    found = json.loads("{" + line + "}")["e"]["r"]
+    assert [(record["shape"], record["Max"]) for record in found] == [([2], None), ([4], 1.0)]
     (problem,) = problems.all()
     assert (problem.kind, problem.message) == ("measuring a tensor", "RuntimeError: no kernel")
 

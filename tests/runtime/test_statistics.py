@@ -12,17 +12,19 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from probe_patch.runtime.stats import reference
+from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import plain_values
-from probe_patch.runtime.stats.table import ROWS_PER_BLOCK, StatisticsTable, Summary
+from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Summary
+from probe_patch.runtime.stats.table import StatisticsTable
 
 INF, NAN = math.inf, math.nan
 
 
 def summaries(*tensors: Tensor) -> list[Summary | None]:
-    table = StatisticsTable()
+    table = StatisticsTable(Problems(set()))
     rows = []
     with apart_from_the_run():
         for tensor in tensors:
@@ -192,7 +194,7 @@ def test_no_copy_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch, values:
     monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 64)
     kind = kind_of(base)
     assert kind is not None
-    floats, integers = torch.empty(4, dtype=torch.float64), torch.empty(2, dtype=torch.int64)
+    floats, integers = torch.empty(4, dtype=torch.float64), torch.empty(6, dtype=torch.int64)
     with Allocating() as allocating:
         reference.measure(base, kind, floats, integers)
     found = summary(base)
@@ -225,21 +227,24 @@ def test_one_copy_reads_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_measuring_never_asks_the_device_for_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
         monkeypatch.setattr(Tensor, name, lambda *_: pytest.fail("the host waited for the device"))
-    table = StatisticsTable()
+    problems = Problems(set())
+    table = StatisticsTable(problems)
     for tensor in (torch.ones(3), torch.arange(3), torch.tensor([True]), torch.ones(2, dtype=torch.complex64)):
         kind = kind_of(tensor)
         assert kind is not None
         table.add(tensor, kind)
+    table.launch()
+    assert problems.all() == ()
 
 
 def test_a_table_that_was_read_holds_no_device_memory() -> None:
-    table = StatisticsTable()
+    table = StatisticsTable(Problems(set()))
     values = torch.ones(3)
     kind = kind_of(values)
     assert kind is not None
     row = table.add(values, kind)
     assert table.read().summary(row).norm == pytest.approx(math.sqrt(3))
-    assert table.read().floats == {}
+    assert table.read().devices == {}
     assert table.add(values, kind).number == 0
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats import chosen
-from probe_patch.runtime.stats.chosen import INTEGER_COLUMNS, ChosenNumbers, NumberName
+from probe_patch.runtime.capture.contents import NUMBER_KEYS, Chosen, NumberName
+from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.table import StatisticsTable
 from tests.runtime.configs import recorded
@@ -68,13 +69,13 @@ def test_a_checksum_is_of_what_the_values_were_when_they_were_seen(tmp_path: Pat
 
 
 def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
-    table = StatisticsTable(ChosenNumbers(names), INTEGER_COLUMNS)
-    kind = kind_of(tensor)
-    assert kind is not None
-    row = table.add(tensor, kind)
-    readings = table.read()
-    found = dict(zip(ALL, (*readings.summary(row), *readings.counts(row)), strict=True))
-    return {name: found[name] for name in names}
+    problems = Problems(set())
+    contents = Chosen(names, problems)
+    taken = contents.take(tensor)
+    contents.launch()
+    found = contents.before(taken, contents.read())
+    assert problems.all() == ()
+    return {name: found[NUMBER_KEYS[name]] for name in names}
 
 
 @pytest.mark.parametrize(
@@ -98,11 +99,12 @@ def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("piece", [1, 1 << 22])
+@pytest.mark.parametrize(("backend", "piece"), [("reference", 1), ("reference", 1 << 22), ("cpu", 1 << 22)])
 def test_each_number_is_the_same_alone_and_with_the_others(
-    monkeypatch: pytest.MonkeyPatch, tensor: Tensor, expected: tuple[Any, ...], piece: int
+    monkeypatch: pytest.MonkeyPatch, tensor: Tensor, expected: tuple[Any, ...], backend: str, piece: int
 ) -> None:
-    monkeypatch.setattr("probe_patch.runtime.stats.reference.CHUNK_ELEMENTS", piece)
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", backend)
+    monkeypatch.setattr("probe_patch.runtime.stats.backends.reference.CHUNK_ELEMENTS", piece)
     wanted = dict(zip(ALL, expected, strict=True))
     together = numbers(tensor, ALL)
     alone = {name: numbers(tensor, [name])[name] for name in ALL}
@@ -112,20 +114,23 @@ def test_each_number_is_the_same_alone_and_with_the_others(
         assert repr(alone[name]) == repr(together[name]), name
 
 
-def test_only_what_is_asked_for_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.linalg, "vector_norm", lambda *_: pytest.fail("nobody asked for a norm"))
-    monkeypatch.setattr(chosen, "widen", lambda *_: pytest.fail("a count needs no wider floats"))
-    assert numbers(torch.tensor([NAN, 1.0]), ["nan_count"]) == {"nan_count": 1}
+def test_nothing_is_counted_that_nobody_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
+    monkeypatch.setattr(reference, "count", lambda *_: pytest.fail("nobody asked for a count"))
+    assert numbers(torch.tensor([NAN, 1.0]), ["max"]) == {"max": pytest.approx(NAN, nan_ok=True)}
 
 
 def test_counting_never_asks_the_device_for_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
         monkeypatch.setattr(Tensor, name, lambda *_: pytest.fail("the host waited for the device"))
-    table = StatisticsTable(ChosenNumbers(ALL), INTEGER_COLUMNS)
+    problems = Problems(set())
+    table = StatisticsTable(problems, counts=True)
     for tensor in (torch.ones(3), torch.arange(3), torch.tensor([True]), torch.ones(2, dtype=torch.complex64)):
         kind = kind_of(tensor)
         assert kind is not None
         table.add(tensor, kind)
+    table.launch()
+    assert problems.all() == ()
 
 
 def test_a_structure_has_stacks_and_parents_and_measures_nothing(

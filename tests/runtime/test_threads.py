@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from probe_patch.runtime.capture.capture import Capture
 from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.table import StatisticsTable
 from probe_patch.runtime.store import Store
 from tests.runtime.dumps import read_dump
@@ -35,14 +36,14 @@ def tensors_of(record: Any) -> Iterator[dict[str, Any]]:
 def test_every_number_is_right_however_forwards_and_stops_meet(
     debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slowly(table: StatisticsTable, device: torch.device) -> Any:
-        reserved = reserve(table, device)
+    def slowly(table: StatisticsTable, values: Tensor, kind: Kind) -> Any:
+        reserved = reserve(table, values, kind)
         time.sleep(0.0002)
         return reserved
 
     # A stop is made likely while a row is reserved and not yet written.
-    reserve = StatisticsTable._reserve
-    monkeypatch.setattr(StatisticsTable, "_reserve", slowly)
+    reserve = StatisticsTable.add
+    monkeypatch.setattr(StatisticsTable, "add", slowly)
     model = nn.Sequential(Around(nn.Identity()), nn.Identity(), nn.Identity())
     is_over = threading.Event()
 

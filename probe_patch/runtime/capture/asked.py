@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from probe_patch.config import Config
 from probe_patch.config.sections import NanCheckSection, Slice, StatisticsSection, SummaryMode, TensorSection
 from probe_patch.config.sections import Number as ConfigNumber
-from probe_patch.runtime.capture.contents import Chosen, Contents, Statistics, WithCrc, Xor
-from probe_patch.runtime.stats.chosen import NumberName
+from probe_patch.runtime.capture.contents import Chosen, Contents, NumberName, Statistics, WithCrc, Xor
+from probe_patch.runtime.problems import Problems
 
 _EVERY_ENTRY = ("",)
 
@@ -41,15 +41,16 @@ class Asked:
             config.limits.tensor_mib,
         )
 
-    def contents(self) -> Contents:
+    def contents(self, problems: Problems) -> Contents:
         """What the records of one dump hold of their tensors."""
         if self.summary == "statistics":
-            return Statistics()
+            return Statistics(problems)
         if self.summary == "md5":
-            return WithCrc(Statistics())
+            return WithCrc(Statistics(problems))
         if self.summary == "xor":
             return Xor()
-        chosen = Chosen({number for name in self.summary if (number := _NUMBERS[name]) is not None})
+        numbers = {number for name in self.summary if (number := _NUMBERS[name]) is not None}
+        chosen = Chosen(numbers, problems)
         return WithCrc(chosen) if "md5" in self.summary else chosen
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from probe_patch.runtime.stats.checksums import crc32, xor64
-from probe_patch.runtime.stats.chosen import INTEGER_COLUMNS, ChosenNumbers, NumberName
 from probe_patch.runtime.stats.kinds import is_readable, kind_of
-from probe_patch.runtime.stats.table import Readings, Row, StatisticsTable
+from probe_patch.runtime.stats.rows import Readings, Row
+from probe_patch.runtime.stats.table import StatisticsTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.problems import Problems
+
+NumberName: TypeAlias = Literal["max", "min", "mean", "norm", "nan_count", "inf_count", "zero_count"]
 
 NUMBER_KEYS: Final[dict[NumberName, str]] = {
     "max": "Max",
@@ -26,6 +29,8 @@ NUMBER_KEYS: Final[dict[NumberName, str]] = {
     "zero_count": "ZeroCount",
 }
 """The keys of a record in their order, the first four as msProbe has them."""
+
+_COUNTED: Final = frozenset({"nan_count", "inf_count", "zero_count"})
 
 _CHECKSUM_KEY: Final = "md5"
 
@@ -44,7 +49,11 @@ class Contents(Protocol):
     """Takes something of each tensor, and writes it down once the numbers are read from the device."""
 
     def take(self, values: Tensor) -> Taken:
-        """Take it of plain values, now."""
+        """Take it of plain values, by the next ``launch`` at the latest."""
+        ...
+
+    def launch(self) -> None:
+        """Take what is still to be taken: the values may change from then on."""
         ...
 
     def read(self) -> Readings:
@@ -63,18 +72,21 @@ class Contents(Protocol):
 class Statistics:
     """Maximum, minimum, mean and L2 norm: ``"statistics"``."""
 
-    def __init__(self, table: StatisticsTable | None = None) -> None:
-        self._table = table or StatisticsTable()
+    def __init__(self, problems: Problems, counts: bool = False) -> None:
+        self._table = StatisticsTable(problems, counts)
 
     def take(self, values: Tensor) -> Taken:
         kind = kind_of(values)
         return NOTHING if kind is None else Taken(self._table.add(values, kind), None)
 
+    def launch(self) -> None:
+        self._table.launch()
+
     def read(self) -> Readings:
         return self._table.read()
 
     def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        if taken.row is None or readings is None:
+        if taken.row is None or readings is None or not readings.has(taken.row):
             return {"Max": None, "Min": None, "Mean": None, "Norm": None}
         summary = readings.summary(taken.row)
         return {"Max": summary.maximum, "Min": summary.minimum, "Mean": summary.mean, "Norm": summary.norm}
@@ -84,19 +96,20 @@ class Statistics:
 
 
 class Chosen(Statistics):
-    """The numbers named, and no others: a list."""
+    """The numbers named, and no others: a list. All are measured, but for counts that nobody asks for."""
 
-    def __init__(self, numbers: Collection[NumberName]) -> None:
-        super().__init__(StatisticsTable(ChosenNumbers(numbers), INTEGER_COLUMNS))
+    def __init__(self, numbers: Collection[NumberName], problems: Problems) -> None:
+        self._counts = not _COUNTED.isdisjoint(numbers)
+        super().__init__(problems, self._counts)
         self._chosen = [(index, key) for index, (name, key) in enumerate(NUMBER_KEYS.items()) if name in numbers]
 
     def take(self, values: Tensor) -> Taken:
         return super().take(values) if self._chosen else NOTHING
 
     def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
-        if taken.row is None or readings is None:
+        if taken.row is None or readings is None or not readings.has(taken.row):
             return {key: None for _, key in self._chosen}
-        numbers = (*readings.summary(taken.row), *readings.counts(taken.row))
+        numbers = (*readings.summary(taken.row), *(readings.counts(taken.row) if self._counts else ()))
         return {key: numbers[index] for index, key in self._chosen}
 
 
@@ -109,6 +122,9 @@ class WithCrc:
     def take(self, values: Tensor) -> Taken:
         checksum = crc32(values) if is_readable(values) else None
         return Taken(self._numbers.take(values).row, checksum)
+
+    def launch(self) -> None:
+        self._numbers.launch()
 
     def read(self) -> Readings:
         return self._numbers.read()
@@ -126,8 +142,11 @@ class Xor:
     def take(self, values: Tensor) -> Taken:
         return Taken(None, xor64(values)) if is_readable(values) else NOTHING
 
+    def launch(self) -> None:
+        pass
+
     def read(self) -> Readings:
-        return Readings({}, {})
+        return Readings()
 
     def before(self, taken: Taken, readings: Readings | None) -> dict[str, Record]:
         return {_CHECKSUM_KEY: taken.checksum}

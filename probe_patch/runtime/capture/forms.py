@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from probe_patch.runtime.capture.contents import Contents, Taken
-    from probe_patch.runtime.stats.table import Readings
+    from probe_patch.runtime.stats.rows import Readings
     from probe_patch.runtime.tensor_files import TensorFile
 
 Record: TypeAlias = (

@@ -167,7 +167,7 @@ class _Arrival(FirstGradientHook):
     def _record(self, gradient: Tensor) -> None:
         backward, wanted, recorder = self._backward, self._session.wanted, self._session.store.recorder
         entry = backward.call.backward
-        with apart_from_the_run():
+        with recorder.recording():
             if wanted.inputs:
                 backward.arrived[self._index] = recorder.arrived(entry, self._index, gradient)
             for number in self._handed_on if wanted.outputs else ():

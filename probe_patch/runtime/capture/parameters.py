@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from torch import Tensor
 
 from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -95,6 +94,6 @@ class _ParameterGradient(GradientHook):
             reason = _ADDED_ELSEWHERE.format(parameter=self._name, module=self._module.label)
             store.problems.note("recording a parameter's gradient", reason)
             return
-        with apart_from_the_run():
+        with store.recorder.recording():
             record = store.recorder.parameter_gradient(entry, self._name, gradient)
         store.add_parameter_gradient(entry, self._name, record)

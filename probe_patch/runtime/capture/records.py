@@ -1,6 +1,7 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -17,13 +18,16 @@ from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.plain import is_dtensor, plain_values
-from probe_patch.runtime.stats.table import Readings
+from probe_patch.runtime.stats.rows import Readings
 from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
 
 
 class Recorder:
-    """Makes records of one dump. Nothing it is given can make it raise: what fails becomes null and a problem.
+    """Makes records of one dump, inside ``recording``.
+
+    Nothing it is given can make it raise: what fails becomes null and a problem.
 
     Attributes:
         tensors: how many it has made a record of.
@@ -41,6 +45,15 @@ class Recorder:
         self._parts = 0
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Make records in the block, apart from the run; what they say of values is taken by its end."""
+        with apart_from_the_run():
+            try:
+                yield
+            finally:
+                self._launch()
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -170,6 +183,12 @@ class Recorder:
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             return NOTHING
+
+    def _launch(self) -> None:
+        try:
+            self._contents.launch()
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
 
     def _saved(self, values: Tensor, place: str) -> TensorFile | None:
         try:

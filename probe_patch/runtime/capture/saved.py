@@ -11,7 +11,6 @@ from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import listed_parts, named_parts
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +37,7 @@ class SavedValues:
             entry = f"{name}.{number}.debug"
             if not store.admits(entry):
                 return
-            with apart_from_the_run():
+            with store.recorder.recording():
                 record = store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
                 # A value that has no record, as it has too many parts, is not gone through once more.
@@ -101,5 +100,6 @@ class _Arrival(FirstGradientHook):
         self._at = at
 
     def _take(self, gradient: Tensor) -> None:
-        with apart_from_the_run():
-            self._at.container[self._at.key] = self._session.store.recorder.saved(self._entry, gradient, self._at.path)
+        recorder = self._session.store.recorder
+        with recorder.recording():
+            self._at.container[self._at.key] = recorder.saved(self._entry, gradient, self._at.path)

@@ -10,7 +10,6 @@ import torch
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
 from probe_patch.runtime.capture.recomputed import Recomputations
-from probe_patch.runtime.stats.apart import apart_from_the_run
 
 if TYPE_CHECKING:
     from torch import nn
@@ -116,18 +115,18 @@ class Session:
     def record_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record the values that a call is about to be given."""
         if call.is_taken and self.wanted.inputs:
-            with apart_from_the_run():
+            with self.store.recorder.recording():
                 call.record["input_args"] = self.store.recorder.arguments(call.entry, args)
                 call.record["input_kwargs"] = self.store.recorder.keywords(call.entry, kwargs)
 
     def record_output(self, call: Call, output: object) -> None:
         """Record the values that a call has given."""
         if call.is_taken and self.wanted.outputs:
-            with apart_from_the_run():
+            with self.store.recorder.recording():
                 call.record["output"] = self.store.recorder.output(call.entry, output)
 
     def take_parameters(self, call: Call, module: nn.Module) -> None:
         """Record a module's own parameters."""
         if call.is_taken and self.wanted.outputs:
-            with apart_from_the_run():
+            with self.store.recorder.recording():
                 call.record["parameters"] = self.store.recorder.parameters(call.entry, module)

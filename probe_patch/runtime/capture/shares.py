@@ -84,11 +84,10 @@ class Share:
         self._is_over = True
         session, backward = self._session, self._backward
         if session.gradients.takes(backward) and session.wanted.outputs:
-            for number in self.inputs:
-                with apart_from_the_run():
-                    backward.passed_on[number] = session.store.recorder.passed_on(
-                        backward.call.backward, number, gradient
-                    )
+            recorder = session.store.recorder
+            with recorder.recording():
+                for number in self.inputs:
+                    backward.passed_on[number] = recorder.passed_on(backward.call.backward, number, gradient)
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)

@@ -12,7 +12,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats import reference
+from probe_patch.runtime.stats.backends import reference
 
 _FEW_BYTES: Final = 4096
 

@@ -1,125 +1,120 @@
 """Statistics kept on the device, one row per tensor, and read with one copy per device."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
-
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats import reference
+from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.backends.registry import Backends, backends_of_the_process
 from probe_patch.runtime.stats.kinds import Kind
-
-ROWS_PER_BLOCK: Final = 4096
-
-# A row is made of int64 words: the floats share the first four, seen through a float view, the integers have the rest.
-_FLOAT_COLUMNS: Final = 4
-_EXTREMES: Final = 2
-
-Measure: TypeAlias = Callable[[Tensor, Kind, Tensor, Tensor], None]
-
-
-class Summary(NamedTuple):
-    """What dump.json says about a tensor's numbers; None where a kind has no such number."""
-
-    maximum: float | bool | None
-    minimum: float | bool | None
-    mean: float | None
-    norm: float | None
-
-
-class Counts(NamedTuple):
-    """How many of a tensor's values are NaN, infinite and zero; of complex values, NaN or infinite in either part."""
-
-    nan: int
-    infinite: int
-    zero: int
-
-
-class Row(NamedTuple):
-    """Where a tensor's numbers will be found once the table is read."""
-
-    device: torch.device
-    number: int
-    kind: Kind
-    is_scalar: bool
-
-
-class _Block:
-    """``ROWS_PER_BLOCK`` rows on one device."""
-
-    def __init__(self, device: torch.device, integer_columns: int) -> None:
-        words = _FLOAT_COLUMNS + integer_columns
-        self.words = torch.empty(ROWS_PER_BLOCK, words, dtype=torch.int64, device=device)
-        self.floats = self.words.view(reference.accumulator(device))[:, :_FLOAT_COLUMNS]
-        self.integers = self.words[:, _FLOAT_COLUMNS:]
-
-
-@dataclass(frozen=True)
-class Readings:
-    """A table read back to the host."""
-
-    floats: dict[torch.device, list[list[float]]]
-    integers: dict[torch.device, list[list[int]]]
-
-    def summary(self, row: Row) -> Summary:
-        """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""
-        maximum, minimum, mean, norm = self.floats[row.device][row.number]
-        high, low = self.integers[row.device][row.number][:_EXTREMES]
-        if row.kind is Kind.BOOL:
-            return Summary(bool(high), bool(low), None, None)
-        if row.kind is Kind.UNSIGNED64:
-            high, low = high + reference.SIGN_BIT, low + reference.SIGN_BIT
-        if row.kind is not Kind.FLOAT and row.kind is not Kind.COMPLEX:
-            maximum, minimum = high, low
-        return Summary(maximum, maximum, maximum, maximum) if row.is_scalar else Summary(maximum, minimum, mean, norm)
-
-    def counts(self, row: Row) -> Counts:
-        """The counts of one row, of a table that has columns for them."""
-        return Counts(*self.integers[row.device][row.number][_EXTREMES:])
+from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Block, DeviceReadings, Readings, Row, read_rows
 
 
 class StatisticsTable:
-    """Rows are added without waiting for the device and read all at once; one thread at a time (see ``Store.lock``).
+    """Rows are reserved one by one, written at each ``launch`` and read all at once, without waiting for the device
+    before. One thread at a time (see ``Store.lock``).
 
     Args:
-        measure: writes a tensor's numbers into a row; see ``reference.measure``.
-        integer_columns: how many integers ``measure`` takes: 2, the extremes; or 5, with the counts behind them.
+        problems: told of tensors that could not be measured, and of backends that could not be had.
+        counts: whether NaN, infinities and zeros are counted too.
+        backends: what measures; by default what the process has.
     """
 
-    def __init__(self, measure: Measure = reference.measure, integer_columns: int = _EXTREMES) -> None:
-        self._measure = measure
-        self._integer_columns = integer_columns
-        self._blocks: dict[torch.device, list[_Block]] = {}
-        self._used: dict[torch.device, int] = {}
+    def __init__(self, problems: Problems, counts: bool = False, backends: Backends | None = None) -> None:
+        self._problems = problems
+        self._counts = counts
+        self._backends = backends or backends_of_the_process()
+        self._devices: dict[torch.device, _DeviceRows] = {}
 
     def add(self, values: Tensor, kind: Kind) -> Row:
-        """Measure a plain tensor of this kind; see ``reference.measure``."""
+        """Reserve a row for a plain, detached tensor of this kind, to be measured by the next ``launch``."""
         device = values.device
-        block, number = self._reserve(device)
-        offset = number % ROWS_PER_BLOCK
-        self._measure(values, kind, block.floats[offset], block.integers[offset])
-        return Row(device, number, kind, values.dim() == 0)
+        rows = self._devices.get(device)
+        if rows is None:
+            rows = self._devices[device] = _DeviceRows(device, self._counts, self._backends, self._problems)
+        return Row(device, rows.add(values, kind), kind, values.dim() == 0)
+
+    def launch(self) -> None:
+        """Measure what was added since the last launch, as one batch per device. The values may change from then on.
+
+        What fails is a problem, and ``Readings.has`` is false of its row.
+        """
+        for rows in self._devices.values():
+            if rows.waiting:
+                rows.launch()
 
     def read(self) -> Readings:
-        """Everything measured since the last read. The device memory is given up."""
-        blocks, self._blocks = self._blocks, {}
-        used, self._used = self._used, {}
-        readings = Readings({}, {})
-        for device, device_blocks in blocks.items():
-            if device.type != "cpu":
-                # Rows may have been written on other streams than the one that copies them.
-                torch.get_device_module(device).synchronize(device)
-            words = torch.cat([block.words for block in device_blocks])[: used[device]].cpu()
-            floats = words.view(reference.accumulator(device))[:, :_FLOAT_COLUMNS]
-            readings.floats[device] = floats.tolist()
-            readings.integers[device] = words[:, _FLOAT_COLUMNS:].tolist()
-        return readings
+        """Everything added since the last read. The device memory is given up."""
+        self.launch()
+        devices, self._devices = self._devices, {}
+        return Readings({device: rows.read() for device, rows in devices.items() if rows.used})
 
-    def _reserve(self, device: torch.device) -> tuple[_Block, int]:
-        number = self._used.get(device, 0)
-        blocks = self._blocks.setdefault(device, [])
-        if number == len(blocks) * ROWS_PER_BLOCK:
-            blocks.append(_Block(device, self._integer_columns))
-        self._used[device] = number + 1
-        return blocks[-1], number
+
+class _DeviceRows:
+    """The rows on one device.
+
+    Attributes:
+        used: how many are reserved.
+        waiting: values that are added and not yet measured.
+    """
+
+    def __init__(self, device: torch.device, counts: bool, backends: Backends, problems: Problems) -> None:
+        self._device = device
+        self._counts = counts
+        self._backends = backends
+        self._problems = problems
+        self._found = backends.on(device, counts)
+        self._accumulator = self._found.backend.accumulator
+        self._blocks: list[Block] = []
+        self._unmeasured: set[int] = set()
+        self.used = 0
+        self.waiting: list[Tensor] = []
+        self._kinds: list[Kind] = []
+        if self._found.shortcoming is not None:
+            # The log has been told, once per process.
+            problems.keep("choosing a statistics backend", self._found.shortcoming)
+
+    def add(self, values: Tensor, kind: Kind) -> int:
+        """The number of the row that is reserved."""
+        number = self.used
+        if number == len(self._blocks) * ROWS_PER_BLOCK:
+            # One launch writes into one block.
+            self.launch()
+            self._blocks.append(Block(self._device, self._accumulator))
+        self.used = number + 1
+        self.waiting.append(values)
+        self._kinds.append(kind)
+        return number
+
+    def launch(self) -> None:
+        values, self.waiting = self.waiting, []
+        kinds, self._kinds = self._kinds, []
+        if not values:
+            return
+        block, first = self._blocks[-1], (self.used - len(values)) % ROWS_PER_BLOCK
+        try:
+            self._found.backend.measure(values, kinds, block, first)
+        except Exception as error:
+            self._give_up(error)
+            self._measure_one_by_one(values, kinds, block, first)
+
+    def read(self) -> DeviceReadings:
+        if self._device.type != "cpu":
+            # Rows may have been written on other streams than the one that copies them.
+            torch.get_device_module(self._device).synchronize(self._device)
+        words = torch.cat([block.words for block in self._blocks])[: self.used].cpu()
+        return read_rows(words, self._accumulator, self._counts, self._unmeasured)
+
+    def _give_up(self, error: Exception) -> None:
+        before = self._found
+        self._found = self._backends.after_failure(self._device, self._counts, error)
+        if self._found is not before and self._found.shortcoming is not None:
+            self._problems.keep("choosing a statistics backend", self._found.shortcoming)
+
+    def _measure_one_by_one(self, values: list[Tensor], kinds: list[Kind], block: Block, first: int) -> None:
+        """Measure each that can be, with the backend that does not fail for reasons of its own."""
+        for number, (tensor, kind) in enumerate(zip(values, kinds, strict=True)):
+            try:
+                self._found.backend.measure([tensor], [kind], block, first + number)
+            except Exception as error:  # noqa: PERF203
+                self._unmeasured.add(self.used - len(values) + number)
+                self._problems.note("measuring a tensor", error)

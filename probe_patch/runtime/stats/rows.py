@@ -1,0 +1,126 @@
+"""The row that one tensor's numbers are written into, on its device, and what it says once it is on the host."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from probe_patch.runtime.stats.kinds import Kind
+
+ROWS_PER_BLOCK: Final = 4096
+
+FLOAT_COLUMNS: Final = 4
+"""Max, min, mean and L2 norm. They share the first four words, seen through a view in the accumulator's dtype."""
+
+EXTREMES: Final = 2
+"""Exact max and min of integers, of uint64 less 2**63; of booleans, any and all."""
+
+COUNTS: Final = 4
+"""Of NaN, +Inf, -Inf and zeros; of complex values, NaN or infinite in either part, all infinite ones as +Inf."""
+
+WORDS: Final = FLOAT_COLUMNS + EXTREMES + COUNTS
+WORD_BYTES: Final = 8
+ROW_BYTES: Final = WORDS * WORD_BYTES
+
+SIGN_BIT: Final = 1 << 63
+
+
+class Summary(NamedTuple):
+    """What dump.json says about a tensor's numbers; None where a kind has no such number."""
+
+    maximum: float | bool | None
+    minimum: float | bool | None
+    mean: float | None
+    norm: float | None
+
+
+class Counts(NamedTuple):
+    """How many of a tensor's values are NaN, infinite and zero; of complex values, NaN or infinite in either part."""
+
+    nan: int
+    infinite: int
+    zero: int
+
+
+class Row(NamedTuple):
+    """Where a tensor's numbers will be found once the table is read."""
+
+    device: torch.device
+    number: int
+    kind: Kind
+    is_scalar: bool
+
+
+class Block:
+    """``ROWS_PER_BLOCK`` rows on one device, not yet written.
+
+    Complex values count by their magnitude. Integers and booleans leave the float max and min alone, booleans mean and
+    norm too, floats the integer extremes. Mean and norm rather than sum and sum of squares, because these may overflow
+    where the former do not.
+
+    Args:
+        accumulator: the widest float that the device can add in, float64 or float32.
+
+    Attributes:
+        words: [ROWS_PER_BLOCK, WORDS] int64, contiguous.
+        floats: the [ROWS_PER_BLOCK, FLOAT_COLUMNS] view of it in the accumulator's dtype.
+        integers: the [ROWS_PER_BLOCK, EXTREMES + COUNTS] view of it.
+        address: where it begins, for kernels that are called with pointers.
+    """
+
+    def __init__(self, device: torch.device, accumulator: torch.dtype) -> None:
+        self.words = torch.empty(ROWS_PER_BLOCK, WORDS, dtype=torch.int64, device=device)
+        self.floats = self.words.view(accumulator)[:, :FLOAT_COLUMNS]
+        self.integers = self.words[:, FLOAT_COLUMNS:]
+        self.address = self.words.data_ptr()
+
+
+@dataclass(frozen=True)
+class DeviceReadings:
+    """The rows of one device on the host.
+
+    Attributes:
+        integers: with or without the counts.
+        unmeasured: numbers of rows that could not be written.
+    """
+
+    floats: list[list[float]]
+    integers: list[list[int]]
+    unmeasured: Collection[int]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A table read back to the host."""
+
+    devices: dict[torch.device, DeviceReadings] = field(default_factory=dict)
+
+    def has(self, row: Row) -> bool:
+        """Whether the row was written."""
+        return row.number not in self.devices[row.device].unmeasured
+
+    def summary(self, row: Row) -> Summary:
+        """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""
+        device = self.devices[row.device]
+        maximum, minimum, mean, norm = device.floats[row.number]
+        high, low = device.integers[row.number][:EXTREMES]
+        if row.kind is Kind.BOOL:
+            return Summary(bool(high), bool(low), None, None)
+        if row.kind is Kind.UNSIGNED64:
+            high, low = high + SIGN_BIT, low + SIGN_BIT
+        if row.kind is not Kind.FLOAT and row.kind is not Kind.COMPLEX:
+            maximum, minimum = high, low
+        return Summary(maximum, maximum, maximum, maximum) if row.is_scalar else Summary(maximum, minimum, mean, norm)
+
+    def counts(self, row: Row) -> Counts:
+        """The counts of one row, of a table that counts."""
+        nan, positive, negative, zero = self.devices[row.device].integers[row.number][EXTREMES:]
+        return Counts(nan, positive + negative, zero)
+
+
+def read_rows(words: Tensor, accumulator: torch.dtype, has_counts: bool, unmeasured: Collection[int]) -> DeviceReadings:
+    """Rows on the host, [n, WORDS] int64 and contiguous, as numbers."""
+    integers = words[:, FLOAT_COLUMNS : WORDS if has_counts else WORDS - COUNTS]
+    return DeviceReadings(words.view(accumulator)[:, :FLOAT_COLUMNS].tolist(), integers.tolist(), unmeasured)
