@@ -1,9 +1,12 @@
 """Device memory for the partial results of a large tensor, between the two kernels that write and merge them."""
 
-from typing import Final, Protocol
+from threading import Lock
+from typing import Final
 
 import torch
 from torch import Tensor
+
+from probe_patch.runtime.stats.backends.triton.queues import Queue
 
 PARTIALS: Final = 1024
 """How many programs can write partial results of one tensor."""
@@ -12,29 +15,19 @@ _FLOATS: Final = 7
 _INTEGERS: Final = 6
 
 
-class Queue(Protocol):
-    """Where a device's work is queued now."""
-
-    def current(self) -> int:
-        """The number of the current stream."""
-        ...
-
-    def is_captured(self) -> bool:
-        """Whether what is queued is recorded into a graph instead of run."""
-        ...
-
-
 class Scratch:
     """A piece of memory.
 
     Attributes:
         floats: [7, PARTIALS] of the row's dtype.
         integers: [6, PARTIALS] int64.
+        lock: held from the first use of it to the last.
     """
 
     def __init__(self, device: torch.device, row: torch.dtype) -> None:
         self.floats: Tensor = torch.empty(_FLOATS, PARTIALS, dtype=row, device=device)
         self.integers: Tensor = torch.empty(_INTEGERS, PARTIALS, dtype=torch.int64, device=device)
+        self.lock = Lock()
 
 
 class Scratches:

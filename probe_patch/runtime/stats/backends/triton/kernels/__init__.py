@@ -1,1 +1,1 @@
-"""What runs on the device. Nothing here is called by the host but ``measure_one``, ``measure_several`` and ``merge_partials``."""
+"""What runs on the device. The host calls ``measure_one``, ``measure_several`` and ``merge_partials`` only."""

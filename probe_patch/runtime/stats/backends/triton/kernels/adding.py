@@ -10,7 +10,6 @@ the small ones grown first, as Blue's algorithm does (ACM TOMS 4, 1978); sums ha
 import triton
 import triton.language as tl
 
-
 # Above the first, values are large and multiplied by the second; below the third, small and multiplied by the fourth.
 _LARGE32 = tl.constexpr(2.0**40)
 _SHRINK32 = tl.constexpr(2.0**-84)
@@ -52,11 +51,10 @@ def add_tile(x, sum0, sum1, square0, square1, square2, DTYPE: tl.constexpr, SCAL
 @triton.jit
 def add_group(total, lost, group, DTYPE: tl.constexpr):
     """A total of this dtype and what its rounding lost (Knuth's two-sum), with a group added."""
-    if DTYPE == tl.float64:
-        return total + group, lost
     new = total + group
-    added = new - total
-    lost += (total - (new - added)) + (group - added)
+    if DTYPE == tl.float32:
+        added = new - total
+        lost += (total - (new - added)) + (group - added)
     return new, lost
 
 
@@ -64,7 +62,7 @@ def add_group(total, lost, group, DTYPE: tl.constexpr):
 def sum_of_lanes(x):
     """Of a tile with one dimension or two."""
     if len(x.shape) == 2:
-        return tl.sum(tl.sum(x, 1), 0)
+        x = tl.sum(x, 1)
     return tl.sum(x, 0)
 
 

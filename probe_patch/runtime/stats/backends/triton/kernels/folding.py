@@ -9,7 +9,6 @@ import triton
 import triton.language as tl
 
 from probe_patch.runtime.stats.backends.triton.kernels.adding import (
-    add_group,
     add_tile,
     mean_and_norm,
     sum_of_lanes,
@@ -27,20 +26,24 @@ _HIGHEST64 = tl.constexpr(2**63 - 1)
 def lowest(ORDER: tl.constexpr):
     """What every value of a dtype is at least: a scalar of it."""
     if ORDER == tl.int32:
-        return tl.full((), _LOWEST32, tl.int32)
-    if ORDER == tl.int64:
-        return tl.full((), _LOWEST64, tl.int64)
-    return tl.full((), float("-inf"), ORDER)
+        found = tl.full((), _LOWEST32, tl.int32)
+    elif ORDER == tl.int64:
+        found = tl.full((), _LOWEST64, tl.int64)
+    else:
+        found = tl.full((), float("-inf"), ORDER)
+    return found
 
 
 @triton.jit
 def highest(ORDER: tl.constexpr):
     """What every value of a dtype is at most: a scalar of it."""
     if ORDER == tl.int32:
-        return tl.full((), _HIGHEST32, tl.int32)
-    if ORDER == tl.int64:
-        return tl.full((), _HIGHEST64, tl.int64)
-    return tl.full((), float("inf"), ORDER)
+        found = tl.full((), _HIGHEST32, tl.int32)
+    elif ORDER == tl.int64:
+        found = tl.full((), _HIGHEST64, tl.int64)
+    else:
+        found = tl.full((), float("inf"), ORDER)
+    return found
 
 
 @triton.jit
@@ -57,10 +60,12 @@ def nothing_yet(offsets, ORDER: tl.constexpr, TOTAL: tl.constexpr):
 def _in_order(words, CODE: tl.constexpr, ORDER: tl.constexpr):
     """Words of integers or booleans as signed integers in the same order."""
     if CODE == "bool":
-        return (words != 0).to(ORDER)
-    if CODE == "uint64":
-        return words ^ _LOWEST64
-    return words.to(ORDER)
+        found = words != 0
+    elif CODE == "uint64":
+        found = words ^ _LOWEST64
+    else:
+        found = words
+    return found.to(ORDER)
 
 
 @triton.jit

@@ -6,7 +6,7 @@ import triton.language as tl
 from probe_patch.runtime.stats.backends.triton.kernels.folding import highest, lowest, write_row
 
 
-@triton.jit(do_not_specialize=["programs", "n", "weight"])
+@triton.jit(do_not_specialize=["programs", "n", "weight", "row"])
 def merge_partials(
     partial_floats,
     partial_integers,
@@ -15,6 +15,9 @@ def merge_partials(
     programs: tl.int64,
     n: tl.int64,
     weight: tl.int64,
+    row: tl.int64,
+    ROW_FLOATS: tl.constexpr,
+    ROW_INTEGERS: tl.constexpr,
     ORDER: tl.constexpr,
     ADDED: tl.constexpr,
     ROW: tl.constexpr,
@@ -53,8 +56,8 @@ def merge_partials(
         negative = tl.sum(tl.load(counted + 4 * PARTIALS, mask=keep, other=0), 0)
         zero = tl.sum(tl.load(counted + 5 * PARTIALS, mask=keep, other=0), 0)
     write_row(
-        floats,
-        integers,
+        floats + row * ROW_FLOATS,
+        integers + row * ROW_INTEGERS,
         high,
         low,
         sum0,

@@ -22,6 +22,7 @@ def measure_one(
     integers,
     n: tl.int64,
     weight: tl.int64,
+    row: tl.int64,
     rows: tl.int64,
     columns: tl.int64,
     size1: tl.int64,
@@ -30,6 +31,8 @@ def measure_one(
     stride1: tl.int64,
     stride2: tl.int64,
     stride3: tl.int64,
+    ROW_FLOATS: tl.constexpr,
+    ROW_INTEGERS: tl.constexpr,
     CODE: tl.constexpr,
     ORDER: tl.constexpr,
     ADDED: tl.constexpr,
@@ -51,10 +54,11 @@ def measure_one(
 
     Args:
         pointer: its first element, as words of the dtype that ``CODE`` is decoded from.
-        floats: where the floats of its row begin, if one program does it ``ALONE``; else of partial results, to be
-            merged, [7, PARTIALS].
-        integers: likewise the integers, [6, PARTIALS].
+        floats: where the floats of the block's first row begin, ``ROW_FLOATS`` of them apart, if one program does it
+            ``ALONE``; else of partial results, to be merged, [7, PARTIALS].
+        integers: likewise the integers, ``ROW_INTEGERS`` apart, or [6, PARTIALS].
         n: how many elements are read, each of which counts ``weight`` times.
+        row: the number of its row.
         rows, columns, size1, size2, stride0 to stride3: see ``pass_over``, if not ``DENSE``.
         EVEN: whether strides and columns are multiples of 16 elements.
         UNIT: whether stride0 is 1.
@@ -98,8 +102,8 @@ def measure_one(
     )
     if ALONE:
         write_row(
-            floats,
-            integers,
+            floats + row * ROW_FLOATS,
+            integers + row * ROW_INTEGERS,
             high,
             low,
             sum0,

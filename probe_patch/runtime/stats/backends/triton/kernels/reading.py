@@ -13,42 +13,44 @@ def load(pointer, offsets, keep, CODE: tl.constexpr, MASKED: tl.constexpr):
     """The words at these elements; of complex128 the real parts, and the imaginary ones behind them."""
     if CODE == "complex128":
         # Both parts of a value lie side by side: read together, so that one load serves both.
-        pairs = tl.expand_dims(offsets * 2, -1) + tl.arange(0, 2)
-        if MASKED:
-            parts = tl.load(pointer + pairs, mask=tl.expand_dims(keep, -1))
-        else:
-            parts = tl.load(pointer + pairs)
-        real, imaginary = tl.split(parts)
-        return real, imaginary
+        offsets = tl.expand_dims(offsets * 2, -1) + tl.arange(0, 2)
+        keep = tl.expand_dims(keep, -1)
     if MASKED:
         words = tl.load(pointer + offsets, mask=keep)
     else:
         words = tl.load(pointer + offsets)
-    return words, words
+    if CODE == "complex128":
+        words, more = tl.split(words)
+    else:
+        more = words
+    return words, more
 
 
 @triton.jit
 def decode(words, CODE: tl.constexpr, DTYPE: tl.constexpr):
     """Real words as numbers of this dtype, which is wide enough for each of them but perhaps the integers."""
+    # One return: Triton wants all of them to be of one type.
     if CODE == "bool":
-        return (words != 0).to(DTYPE)
-    if CODE == "uint64":
-        return words.to(tl.uint64, bitcast=True).to(DTYPE)
-    if CODE == "e5m2":
+        value = words != 0
+    elif CODE == "uint64":
+        value = words.to(tl.uint64, bitcast=True)
+    elif CODE == "e5m2":
         # The upper half of a float16.
-        return (words.to(tl.int16) << 8).to(tl.float16, bitcast=True).to(DTYPE)
-    if CODE == "e4m3fn":
-        return _decode_small(words, 3, 7, 0x7F, 0x7F).to(DTYPE)
-    if CODE == "e4m3fnuz":
-        return _decode_small(words, 3, 8, 0xFF, 0x80).to(DTYPE)
-    if CODE == "e5m2fnuz":
-        return _decode_small(words, 2, 16, 0xFF, 0x80).to(DTYPE)
-    if CODE == "e8m0":
-        bits = words.to(tl.int32)
+        value = (words.to(tl.int16) << 8).to(tl.float16, bitcast=True)
+    elif CODE == "e4m3fn":
+        value = _decode_small(words, 3, 7, 0x7F, 0x7F)
+    elif CODE == "e4m3fnuz":
+        value = _decode_small(words, 3, 8, 0xFF, 0x80)
+    elif CODE == "e5m2fnuz":
+        value = _decode_small(words, 2, 16, 0xFF, 0x80)
+    elif CODE == "e8m0":
         # Nothing but an exponent: that of float32, whose 2**-127 is a subnormal number.
-        value = tl.where(bits == 0, 1 << 22, bits << 23)
-        return tl.where(bits == 0xFF, 0x7FC00000, value).to(tl.float32, bitcast=True).to(DTYPE)
-    return words.to(DTYPE)
+        bits = words.to(tl.int32)
+        known = tl.where(bits == 0, 1 << 22, bits << 23)
+        value = tl.where(bits == 0xFF, 0x7FC00000, known).to(tl.float32, bitcast=True)
+    else:
+        value = words
+    return value.to(DTYPE)
 
 
 @triton.jit
@@ -57,12 +59,13 @@ def split(words, more, CODE: tl.constexpr, DTYPE: tl.constexpr):
     if CODE == "complex32":
         real = words.to(tl.int16).to(tl.float16, bitcast=True)
         imaginary = (words >> 16).to(tl.int16).to(tl.float16, bitcast=True)
-        return real.to(DTYPE), imaginary.to(DTYPE)
-    if CODE == "complex64":
+    elif CODE == "complex64":
         real = words.to(tl.int32).to(tl.float32, bitcast=True)
         imaginary = (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-        return real.to(DTYPE), imaginary.to(DTYPE)
-    return words, more
+    else:
+        real = words
+        imaginary = more
+    return real.to(DTYPE), imaginary.to(DTYPE)
 
 
 @triton.jit

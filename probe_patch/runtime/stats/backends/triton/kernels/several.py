@@ -81,8 +81,8 @@ def measure_several(
     address15: tl.int64,
     place15: tl.int64,
     WORDS: tl.constexpr,
-    ROW_INTEGERS: tl.constexpr,
     ROW_FLOATS: tl.constexpr,
+    ROW_INTEGERS: tl.constexpr,
     CODE: tl.constexpr,
     ORDER: tl.constexpr,
     ADDED: tl.constexpr,
@@ -142,7 +142,9 @@ def measure_several(
     place = tl.where(number == 15, place15, place)
     if EVEN:
         address = tl.multiple_of(address, _EVEN)
-    pointer = address.to(tl.pointer_type(WORDS))
+    pointer = address.to(tl.int64).to(tl.pointer_type(WORDS))
+    # The interpreter takes small numbers for 32 bits.
+    place = place.to(tl.int64)
     n = place & 0xFFFFFFFF
     row = place >> 32
     one = n - n + 1
