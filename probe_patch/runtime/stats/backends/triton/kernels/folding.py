@@ -108,7 +108,8 @@ def fold_tile(
     words, more = load(pointer, offsets, keep, CODE, MASKED)
     infinity = float("inf")
     if ORDER == tl.float32 or ORDER == tl.float64:
-        if CODE == "complex32" or CODE == "complex64" or CODE == "complex128":
+        # In pairs, for the Triton 3.2 of NPUs.
+        if (CODE == "complex32" or CODE == "complex64") or CODE == "complex128":
             real, imaginary = split(words, more, CODE, ORDER)
             value = magnitude(real, imaginary, SCALED)
             if COUNTS:
