@@ -30,7 +30,9 @@ from probe_patch.runtime.stats.backends.triton.variants import Arithmetic
 _QUICK_FLOAT64 = frozenset({(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)})
 _NATIVE_E4M3 = (8, 9)
 _OLDEST = (7, 0)
-_PROGRAMS_PER_PROCESSOR = 4
+
+# As many programs as a multiprocessor's registers have room for, without counts and with.
+_PROGRAMS_PER_PROCESSOR = {False: 4, True: 2}
 
 
 def make(device: torch.device, counts: bool) -> TritonBackend:
@@ -48,5 +50,5 @@ def make(device: torch.device, counts: bool) -> TritonBackend:
         raise BackendUnavailable(f"Triton compiles for compute capability 7.0 and later; {device} has {capability}")
     arithmetic = Arithmetic.FLOAT64 if capability in _QUICK_FLOAT64 else Arithmetic.SLOW_FLOAT64
     processors = torch.cuda.get_device_properties(device).multi_processor_count
-    tuning = Tuning(programs=min(PARTIALS, _PROGRAMS_PER_PROCESSOR * processors))
+    tuning = Tuning(programs=min(PARTIALS, _PROGRAMS_PER_PROCESSOR[counts] * processors))
     return TritonBackend(device, counts, arithmetic, capability >= _NATIVE_E4M3, CudaQueue(device), tuning)

@@ -6,6 +6,8 @@ import triton.language as tl
 from probe_patch.runtime.stats.backends.triton.kernels.adding import add_group
 from probe_patch.runtime.stats.backends.triton.kernels.folding import across_lanes, fold_tile, nothing_yet
 
+_EVEN = tl.constexpr(16)
+
 
 @triton.jit
 def pass_over(
@@ -33,6 +35,8 @@ def pass_over(
     HEIGHT: tl.constexpr,
     WIDTH: tl.constexpr,
     GROUP: tl.constexpr,
+    EVEN: tl.constexpr,
+    UNIT: tl.constexpr,
 ):
     """One program's share of a tensor, as what ``across_lanes`` makes of it.
 
@@ -45,6 +49,8 @@ def pass_over(
 
     Args:
         INDEX: an integer wide enough for the number of a row.
+        EVEN: whether each row and its length are a multiple of 16 elements.
+        UNIT: whether stride0 is 1.
     """
     if DENSE:
         lanes = tl.arange(0, WIDTH)
@@ -127,6 +133,8 @@ def pass_over(
             HEIGHT,
             WIDTH,
             GROUP,
+            EVEN,
+            UNIT,
             not DENSE,
         )
     if DENSE:
@@ -188,6 +196,8 @@ def pass_over(
                 HEIGHT,
                 WIDTH,
                 1,
+                EVEN,
+                UNIT,
                 True,
             )
     return across_lanes(
@@ -253,6 +263,8 @@ def fold_group(
     HEIGHT: tl.constexpr,
     WIDTH: tl.constexpr,
     GROUP: tl.constexpr,
+    EVEN: tl.constexpr,
+    UNIT: tl.constexpr,
     MASKED: tl.constexpr,
 ):
     """Read the tiles from ``first`` on, and add them to what a program keeps."""
@@ -278,7 +290,12 @@ def fold_group(
             place = (row % size1).to(tl.int64) * stride1
             place += (above % size2).to(tl.int64) * stride2
             place += (above // size2).to(tl.int64) * stride3
-            offsets = tl.expand_dims(place, 1) + tl.expand_dims(column * stride0, 0)
+            if EVEN:
+                place = tl.multiple_of(place, _EVEN)
+            if UNIT:
+                offsets = tl.expand_dims(place, 1) + tl.expand_dims(column, 0)
+            else:
+                offsets = tl.expand_dims(place, 1) + tl.expand_dims(column * stride0, 0)
             keep = tl.expand_dims(row < rows, 1) & tl.expand_dims(column < columns, 0)
         high, low, added0, added1, added2, added3, added4, nan, positive, negative, zero = fold_tile(
             start,

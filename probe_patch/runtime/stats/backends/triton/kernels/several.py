@@ -140,9 +140,9 @@ def measure_several(
     place = tl.where(number == 14, place14, place)
     address = tl.where(number == 15, address15, address)
     place = tl.where(number == 15, place15, place)
-    if EVEN:
-        address = tl.multiple_of(address, _EVEN)
     pointer = address.to(tl.int64).to(tl.pointer_type(WORDS))
+    if EVEN:
+        pointer = tl.multiple_of(pointer, _EVEN)
     # The interpreter takes small numbers for 32 bits.
     place = place.to(tl.int64)
     n = place & 0xFFFFFFFF
@@ -173,6 +173,8 @@ def measure_several(
         1,
         WIDTH,
         GROUP,
+        True,
+        True,
     )
     floats += row * ROW_FLOATS
     integers += row * ROW_INTEGERS
