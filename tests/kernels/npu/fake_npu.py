@@ -28,8 +28,7 @@ class Seen:
     """What ran since the last ``watch``.
 
     Attributes:
-        on_private: operations on tensors in a private format, and on their views, but for those that leave the memory
-            alone.
+        on_private: operations on tensors in a private format, and on their views, but for ``detach``.
         waits: operations that bring values to the host.
         float64: operations that gave float64 on the device, which NPUs emulate.
     """
@@ -72,9 +71,7 @@ class NpuTensor(Tensor):
 def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     given = [part for part in pytree.tree_leaves((args, kwargs)) if isinstance(part, NpuTensor)]
     is_private = any(part.npu_format != _ND for part in given)
-    # The model's own views, and the one by which autograd finds a parameter's gradient, leave the memory alone.
-    keeps_memory = func.is_view or func is torch.ops.aten.detach.default
-    if is_private and not keeps_memory:
+    if is_private and func is not torch.ops.aten.detach.default:
         _seen.on_private.append(str(func))
     target = kwargs.get("device")
     to_host = target is not None and torch.device(target).type == "cpu"
@@ -91,7 +88,7 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     if any(changed):
         # What is changed in place is given back as itself.
         return kwargs["out"] if "out" in kwargs else args[changed.index(True)] if func._schema.returns else None
-    npu_format = FRACTAL_NZ if is_private and keeps_memory else _ND
+    npu_format = FRACTAL_NZ if is_private and (func.is_view or func is torch.ops.aten.detach.default) else _ND
     return pytree.tree_map_only(Tensor, lambda part: _on_device(part, npu_format), found)
 
 

@@ -73,7 +73,9 @@ def test_the_numbers_are_the_hosts(run: Run) -> None:
 
 
 def test_tensors_in_private_formats_are_left_alone(run: Run) -> None:
-    assert run.seen["recorded"]["on_private"] == run.seen["plain"]["on_private"]
+    # By such a view of it autograd tells where a parameter's gradient will be.
+    ran = [operation for operation in run.seen["recorded"]["on_private"] if operation != "aten.view.default"]
+    assert ran == run.seen["plain"]["on_private"]
     assert run.seen["stopping"]["on_private"] == []
 
 
