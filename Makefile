@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 MSPROBE_VENV := .venv-msprobe
 SGLANG_VENV := .venv-sglang
+ASCEND_FOLDER := .venv-ascend
 SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
 SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-msprobe venv-sglang demo test matrix bench lint format wheel clean
+.PHONY: help venv venv-msprobe venv-sglang venv-ascend demo test matrix bench lint format wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,10 +43,18 @@ $(SGLANG_VENV)/.made: pyproject.toml constraints/sglang.txt constraints/sglang-n
 		--target $(SGLANG_VENV)/sglang/$(SGLANG_NEWEST) -r constraints/sglang-newest.txt
 	@touch $@
 
+# It is imported as triton, so that it has a folder of its own, which the tests put in front of .venv's.
+venv-ascend: $(ASCEND_FOLDER)/.made ## triton-ascend, which lowers our kernels for NPUs as far as that goes without one
+$(ASCEND_FOLDER)/.made: constraints/ascend.txt | venv
+	rm -rf $(ASCEND_FOLDER)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ASCEND_FOLDER) \
+		-r constraints/ascend.txt
+	@touch $@
+
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 	$(RUN)probe-patch demo
 
-test: venv venv-msprobe venv-sglang ## every test that needs no clone of slime
+test: venv venv-msprobe venv-sglang venv-ascend ## every test that needs no clone of slime
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
 
 matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450 MB of wheels kept in the user's cache
@@ -67,4 +76,4 @@ wheel: venv ## dist/*.whl
 	$(RUN)python -m build --wheel
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(MSPROBE_VENV) $(SGLANG_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MSPROBE_VENV) $(SGLANG_VENV) $(ASCEND_FOLDER) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
