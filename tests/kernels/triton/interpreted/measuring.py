@@ -59,6 +59,8 @@ def _row(block: Block, number: int, kind: Kind) -> Found:
 def expected(tensor: Tensor) -> Found:
     """The same by numpy in float64, after torch has read the elements one by one; integers exactly."""
     values = np.array(_elements(tensor))
+    if not tensor.is_complex():
+        values = values.astype(np.float64)
     with np.errstate(all="ignore"):
         if tensor.dtype.is_complex:
             nan, infinite = np.isnan(values), np.isinf(values)
@@ -68,14 +70,23 @@ def expected(tensor: Tensor) -> Found:
             sizes = values
             counts = (np.isnan(values).sum(), np.isposinf(values).sum(), np.isneginf(values).sum(), (values == 0).sum())
         else:
-            sizes = values.astype(np.float64)
+            sizes = values
             counts = (0, 0, 0, (values == 0).sum())
         largest = np.abs(sizes).max()
         scale = largest if 0 < largest < math.inf else 1.0
         mean = (sizes / len(sizes)).sum()
         norm = scale * np.sqrt(((sizes / scale) ** 2).sum())
-    exact = values if sizes is values or not tensor.dtype.is_complex else sizes
-    return Found(exact.max().item(), exact.min().item(), mean.item(), norm.item(), tuple(int(one) for one in counts))
+    high, low = (
+        (sizes.max().item(), sizes.min().item())
+        if tensor.is_floating_point() or tensor.is_complex()
+        else _exact(tensor)
+    )
+    return Found(high, low, mean.item(), norm.item(), tuple(int(one) for one in counts))
+
+
+def _exact(tensor: Tensor) -> tuple[int, int]:
+    numbers = [int(one) for one in _elements(tensor)]
+    return max(numbers), min(numbers)
 
 
 def _elements(tensor: Tensor) -> list[float]:
@@ -99,7 +110,7 @@ def same(found: Found, wanted: Found, mean_size: float, tolerance: float = 1e-6)
 
 def _equal(found: float, wanted: float, tolerance: float) -> bool:
     if isinstance(found, int):
-        return found == int(wanted)
+        return found == wanted
     if math.isnan(wanted) or math.isinf(wanted):
         return str(found) == str(wanted)
     return abs(found - wanted) <= tolerance * abs(wanted)
