@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats.backends.triton import HostQueue, TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.backend import TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.queues import HostQueue
 from probe_patch.runtime.stats.backends.triton.variants import Arithmetic
 from probe_patch.runtime.stats.kinds import Kind, kind_of
 from probe_patch.runtime.stats.rows import Block
@@ -89,12 +90,13 @@ def _exact(tensor: Tensor) -> tuple[int, int]:
     return max(numbers), min(numbers)
 
 
-def _elements(tensor: Tensor) -> list[float]:
+def _elements(tensor: Tensor) -> list[Any]:
     if tensor.dtype.is_complex:
-        return [complex(one) for one in tensor.to(torch.complex128).flatten().tolist()]  # type: ignore[misc]
+        return [complex(one) for one in tensor.to(torch.complex128).flatten().tolist()]
     if tensor.dtype.is_floating_point and tensor.element_size() == 1:
         tensor = tensor.to(torch.float32)
-    return tensor.flatten().tolist()  # type: ignore[no-any-return]
+    elements: list[Any] = tensor.flatten().tolist()
+    return elements
 
 
 def same(found: Found, wanted: Found, mean_size: float, tolerance: float = 1e-6) -> bool:
