@@ -70,7 +70,7 @@ bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
 	$(MSPROBE_VENV)/bin/python tests/bench/overhead.py
 
 bench-gpu: ## on a machine with a GPU, torch and Triton: right, and how quick? Under five minutes
-	$(PYTHON) tests/bench/gpu.py
+	$(PYTHON) -m tests.bench.gpu
 
 kernels-report: venv-triton ## registers, spills and loads of every Triton kernel, by architecture
 	$(TRITON_VENV)/bin/python -m tests.bench.kernels_report

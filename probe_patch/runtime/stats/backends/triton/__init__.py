@@ -21,6 +21,7 @@ except ImportError as error:
     ) from None
 
 from probe_patch.runtime.stats.backends.triton.backend import TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.kernels.one import measure_one
 from probe_patch.runtime.stats.backends.triton.queues import CudaQueue, HostQueue
 from probe_patch.runtime.stats.backends.triton.scratch import PARTIALS
 from probe_patch.runtime.stats.backends.triton.variants import Arithmetic
@@ -41,7 +42,7 @@ def make(device: torch.device, counts: bool) -> TritonBackend:
     Raises:
         BackendUnavailable: it is another device, or one that Triton compiles nothing for.
     """
-    if device.type == "cpu" and triton.runtime.interpreter_is_on:
+    if device.type == "cpu" and not isinstance(measure_one, triton.JITFunction):
         return TritonBackend(device, counts, Arithmetic.FLOAT64, False, HostQueue(), Tuning(programs=4))
     if device.type != "cuda" or torch.version.hip is not None:
         raise BackendUnavailable(f"the Triton kernels run on CUDA devices, which {device} is not")
