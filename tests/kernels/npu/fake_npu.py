@@ -114,7 +114,7 @@ def install() -> None:
     torch_npu.get_npu_format = lambda tensor: tensor.npu_format  # type: ignore[attr-defined]
     sys.modules["torch_npu"] = torch_npu
     # A real NPU's tensors are plain ones, though these are not.
-    plain._PLAIN_TYPES |= {NpuTensor}  # type: ignore[misc]
+    plain.PLAIN_TYPES = plain.PLAIN_TYPES | {NpuTensor}  # type: ignore[misc]
 
 
 _kept: list[torch.library.Library] = []
