@@ -55,7 +55,7 @@ def _of(values: list[float] | list[int], counts: Counts, is_scalar: bool) -> Exp
         mean = math.nan if high == -low else high if math.isinf(high) else low
         norm = magnitude = math.inf
     else:
-        # In units of a power of two near the largest, so that nothing overflows, and what vanishes is nothing beside it.
+        # In units of a power of two near the largest: nothing overflows, and what vanishes is nothing beside it.
         exponent = math.frexp(float(max(abs(high), abs(low))))[1]
         relative = [math.ldexp(x, -exponent) for x in values]
         mean = _in_units(math.fsum(relative) / len(values), exponent)
