@@ -4,10 +4,10 @@ They part in the floats that are no numbers: Python writes them as the bare toke
 ``-Infinity``, which the standard does not know. Strictly they are the strings of the same letters.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from typing import Final
 
 try:
@@ -16,7 +16,7 @@ except ImportError:
     # Without it writing floats takes five times as long.
     orjson = None  # type: ignore[assignment]
 
-string_text: Final = json.JSONEncoder().encode
+string_text: Final = encode_basestring_ascii
 """A string as JSON."""
 
 _NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}

@@ -1,12 +1,10 @@
 """The numbers of a dump as they stand in its JSON, written all at once when they are read from the device."""
 
-from typing import Final
+from collections.abc import Sequence
 
 from probe_patch.runtime.json_text import JsonStyle
 from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.rows import DEVICES, FLOAT_COLUMNS, Counts, Readings
-
-_FLOATS: Final = frozenset({Kind.FLOAT, Kind.COMPLEX})
 
 
 class NumberTexts:
@@ -20,11 +18,13 @@ class NumberTexts:
     def has(self, row: int) -> bool:
         return self._readings.has(row)
 
-    def summary(self, row: int, kind: Kind, is_scalar: bool) -> tuple[str, ...]:
-        if kind in _FLOATS and not is_scalar:
-            at = FLOAT_COLUMNS * (row // DEVICES)
-            return tuple(self._floats[row % DEVICES][at : at + FLOAT_COLUMNS])
-        return tuple(map(self._style.leaf, self._readings.summary(row, kind, is_scalar)))
+    def floats(self, row: int) -> Sequence[str]:
+        """``summary`` of a row that is no scalar's, of floats or complex numbers."""
+        at = FLOAT_COLUMNS * (row // DEVICES)
+        return self._floats[row % DEVICES][at : at + FLOAT_COLUMNS]
+
+    def summary(self, row: int, kind: Kind, is_scalar: bool) -> Sequence[str]:
+        return [self._style.leaf(number) for number in self._readings.summary(row, kind, is_scalar)]
 
     def counts(self, row: int) -> Counts:
         return self._readings.counts(row)

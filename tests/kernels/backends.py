@@ -16,7 +16,7 @@ from probe_patch.runtime.stats.backends.cpu import Compiled
 from probe_patch.runtime.stats.backends.library import Library
 from probe_patch.runtime.stats.backends.reference import Reference
 from probe_patch.runtime.stats.kinds import kind_of
-from probe_patch.runtime.stats.rows import Block, Counts, Readings, Row, Summary, read_rows
+from probe_patch.runtime.stats.rows import DEVICES, Block, Counts, Readings, Summary, read_rows
 from tests.needs import needs
 
 HOST = torch.device("cpu")
@@ -59,9 +59,9 @@ def measured(backend: Backend, *tensors: Tensor) -> list[tuple[Summary, Counts]]
     first = 3
     backend.measure(tensors, kinds, block, first)
     assert (block.words[:first] == 7).all() and (block.words[first + len(tensors) :] == 7).all()
-    readings = Readings({HOST: read_rows(block.words, backend.accumulator, True, ())})
-    rows = [
-        Row(HOST, first + number, kind, tensor.dim() == 0)
-        for number, (tensor, kind) in enumerate(zip(tensors, kinds, strict=True))
-    ]
-    return [(readings.summary(row), readings.counts(row)) for row in rows]
+    readings = Readings([read_rows(block.words, backend.accumulator, True, ())])
+    found = []
+    for number, (tensor, kind) in enumerate(zip(tensors, kinds, strict=True)):
+        row = DEVICES * (first + number)
+        found.append((readings.summary(row, kind, tensor.dim() == 0), readings.counts(row)))
+    return found

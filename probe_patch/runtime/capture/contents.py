@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Look
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
-    from probe_patch.runtime.stats.kinds import Kind
     from probe_patch.runtime.stats.rows import Counts
 
 NumberName: TypeAlias = Literal["max", "min", "mean", "norm", "nan_count", "inf_count", "zero_count"]
@@ -130,10 +129,11 @@ class _Numbers:
         self._none = form.replace("%s", "null")
 
     def before(self, place: int, look: Look) -> str:
-        row = self._rows[place]
-        if row == NOTHING or look.kind is None or not self._numbers.has(row):
+        row, numbers = self._rows[place], self._numbers
+        if row == NOTHING or look.kind is None or not numbers.has(row):
             return self._none
-        return self._form % self._of(row, look.kind, look.is_scalar)
+        found = numbers.floats(row) if look.has_floats else numbers.summary(row, look.kind, look.is_scalar)
+        return self._form % tuple(self._chosen(row, found))
 
     def after(self, place: int) -> str:
         return ""
@@ -141,8 +141,8 @@ class _Numbers:
     def counts(self, place: int) -> Counts | None:
         return None
 
-    def _of(self, row: int, kind: Kind, is_scalar: bool) -> tuple[object, ...]:
-        return self._numbers.summary(row, kind, is_scalar)
+    def _chosen(self, row: int, statistics: Sequence[str]) -> Sequence[object]:
+        return statistics
 
 
 class _ChosenNumbers(_Numbers):
@@ -159,9 +159,9 @@ class _ChosenNumbers(_Numbers):
         row = self._rows[place]
         return self._numbers.counts(row) if self._has_counts and row != NOTHING and self._numbers.has(row) else None
 
-    def _of(self, row: int, kind: Kind, is_scalar: bool) -> tuple[object, ...]:
-        found = (*super()._of(row, kind, is_scalar), *(self._numbers.counts(row) if self._has_counts else ()))
-        return tuple(found[column] for column in self._columns)
+    def _chosen(self, row: int, statistics: Sequence[str]) -> Sequence[object]:
+        found = (*statistics, *(self._numbers.counts(row) if self._has_counts else ()))
+        return [found[column] for column in self._columns]
 
 
 class _Nothing:

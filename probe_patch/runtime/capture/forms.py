@@ -6,13 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from probe_patch.runtime.stats.kinds import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import torch
 
     from probe_patch.runtime.capture.contents import Taken
-    from probe_patch.runtime.stats.kinds import Kind
     from probe_patch.runtime.stats.rows import Counts
     from probe_patch.runtime.tensor_files import TensorFile
 
@@ -37,9 +38,10 @@ class Look:
         after: those behind them.
         kind: of the values looked at; None without any, or where they have no numbers.
         is_scalar: whether these are a single value, of no dimension.
+        has_floats: whether all four of its statistics are floats of their own.
     """
 
-    __slots__ = ("after", "before", "is_scalar", "kind")
+    __slots__ = ("after", "before", "has_floats", "is_scalar", "kind")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Look:
             self.after += f', "placements": {json.dumps(placement.placements)}'
         self.kind = kind
         self.is_scalar = not shape
+        self.has_floats = kind in (Kind.FLOAT, Kind.COMPLEX) and not self.is_scalar
 
 
 class TensorRecord(int):
@@ -89,11 +92,12 @@ class TensorTexts:
         """The record as JSON in dump.json's key order."""
         place = record - self._first
         look, taken = self._looks[place], self._taken
-        text = f"{{{look.before}{taken.before(place, look)}{look.after}"
-        file = self._files.get(record) if self._files else None
-        if file is not None and file.name is not None:
-            text += f', "data_name": {json.dumps(file.name)}'
-        return f"{text}{taken.after(place)}}}"
+        saved = self._saved(record) if self._files else ""
+        return f"{{{look.before}{taken.before(place, look)}{look.after}{saved}{taken.after(place)}}}"
+
+    def _saved(self, record: TensorRecord) -> str:
+        file = self._files.get(record)
+        return "" if file is None or file.name is None else f', "data_name": {json.dumps(file.name)}'
 
     def counts(self, record: TensorRecord) -> Counts | None:
         """How many of its values are NaN, infinite and zero, where they were counted."""

@@ -220,10 +220,12 @@ class Recorder:
     def _values(self, tensor: Tensor) -> Tensor | None:
         """The part of the tensor's values that is looked at."""
         values = plain_values(tensor)
-        if values is not None and (layout := private_format(values)) is not None:
+        if values is None:
+            return None
+        if not values.is_cpu and (layout := private_format(values)) is not None:
             self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
             return None
-        if values is None or not (self._slices or self.further_slices):
+        if not self._slices and not self.further_slices:
             return values
         # What is cut out for each start is tokens, and a parameter has none.
         slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices

@@ -18,10 +18,6 @@ _UNSIGNED: Final = frozenset({torch.uint16, torch.uint32})
 
 _CAPTURED: Final = frozenset({"cuda", "npu"})
 
-# torch_npu's numbers for undefined, NCHW, NHWC, ND and NCDHW. Any other is a private layout, not to be reduced.
-_NPU_OPEN_FORMATS: Final = frozenset({-1, 0, 1, 2, 30})
-_NPU_PRIVATE_FORMATS: Final = {3: "NC1HWC0", 4: "FRACTAL_Z", 29: "FRACTAL_NZ", 32: "NDC1HWC0", 33: "FRACTAL_Z_3D"}
-
 
 class Kind(Enum):
     """How a tensor's numbers are reduced and stored."""
@@ -34,9 +30,28 @@ class Kind(Enum):
     BOOL = "bool"
 
 
+_KINDS: Final[dict[torch.dtype, Kind]] = {
+    **dict.fromkeys(_FLOATS, Kind.FLOAT),
+    **dict.fromkeys(_INTEGERS, Kind.INTEGER),
+    **dict.fromkeys(_UNSIGNED, Kind.UNSIGNED),
+    **dict.fromkeys((torch.complex32, torch.complex64, torch.complex128), Kind.COMPLEX),
+    torch.uint64: Kind.UNSIGNED64,
+    torch.bool: Kind.BOOL,
+}
+
+# torch_npu's numbers for undefined, NCHW, NHWC, ND and NCDHW. Any other is a private layout, not to be reduced.
+_NPU_OPEN_FORMATS: Final = frozenset({-1, 0, 1, 2, 30})
+_NPU_PRIVATE_FORMATS: Final = {3: "NC1HWC0", 4: "FRACTAL_Z", 29: "FRACTAL_NZ", 32: "NDC1HWC0", 33: "FRACTAL_Z_3D"}
+
+
 def kind_of(values: Tensor) -> Kind | None:
     """The kind of a plain tensor, or None when it has no statistics: empty, not readable, or of a packed dtype."""
-    return kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
+    return _KINDS.get(values.dtype) if values.numel() and is_readable(values) else None
+
+
+def kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+    """The kind of the tensors of a dtype, where they have statistics."""
+    return _KINDS.get(dtype)
 
 
 def is_readable(values: Tensor) -> bool:
@@ -45,35 +60,15 @@ def is_readable(values: Tensor) -> bool:
     Nor of one whose storage was freed, as FSDP does with parameters that are gathered again later: reading it would
     end the process.
     """
-    device = values.device.type
-    if values.layout is not torch.strided or device == "meta":
+    if values.layout is not torch.strided or values.is_meta:
         return False
     if not values.untyped_storage().nbytes():
         return not values.numel()
-    if device in _CAPTURED and _is_captured(device):
+    if values.is_cpu:
+        return True
+    if values.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
-    return device != "npu" or private_format(values) is None
-
-
-def kind_of_dtype(dtype: torch.dtype) -> Kind | None:
-    """The kind of the tensors of a dtype, where they have statistics."""
-    if dtype in _FLOATS:
-        return Kind.FLOAT
-    if dtype in _INTEGERS:
-        return Kind.INTEGER
-    if dtype is torch.bool:
-        return Kind.BOOL
-    if dtype.is_complex:
-        return Kind.COMPLEX
-    if dtype in _UNSIGNED:
-        return Kind.UNSIGNED
-    return Kind.UNSIGNED64 if dtype is torch.uint64 else None
-
-
-def _is_captured(device: str) -> bool:
-    """Whether what runs now on a device of this type is recorded into a graph."""
-    is_capturing = getattr(getattr(torch, device), "is_current_stream_capturing", None)
-    return is_capturing is not None and bool(is_capturing())
+    return private_format(values) is None
 
 
 def private_format(values: Tensor) -> str | None:

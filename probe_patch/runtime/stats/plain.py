@@ -8,6 +8,10 @@ from torch import Tensor
 
 PLAIN_TYPES: Final = frozenset({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
 
+# Asked of every tensor.
+_current_level: Final = torch._C._functorch.maybe_current_level
+_is_wrapped: Final = torch._C._functorch.is_functorch_wrapped_tensor
+
 # Its name since torch 2.5, and before.
 _DTENSOR_MODULES: Final = ("torch.distributed.tensor", "torch.distributed._tensor")
 
@@ -21,7 +25,7 @@ def plain_values(tensor: Tensor) -> Tensor | None:
         ValueError: a transform of ``torch.func`` is running; or the values are still being communicated; or it is a
             jagged tensor with holes, whose values cannot be told from them without waiting for the device.
     """
-    if torch._C._functorch.maybe_current_level() is not None or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if _current_level() is not None or _is_wrapped(tensor):
         raise ValueError("inside a transform of torch.func (vmap, grad and so on) a tensor has no numbers of its own")
     if type(tensor) not in PLAIN_TYPES:
         return _inside_subclass(tensor)

@@ -98,7 +98,8 @@ class Readings:
 
     def has(self, row: int) -> bool:
         """Whether the row was written."""
-        return row // DEVICES not in self.devices[row % DEVICES].unmeasured
+        unmeasured = self.devices[row % DEVICES].unmeasured
+        return not unmeasured or row // DEVICES not in unmeasured
 
     def summary(self, row: int, kind: Kind, is_scalar: bool) -> Summary:
         """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""

@@ -24,6 +24,8 @@ class StatisticsTable:
         self._counts = counts
         self._backends = backends or backends_of_the_process()
         self._devices: dict[torch.device, _DeviceRows] = {}
+        # One of them, as asking a tensor for its device takes long.
+        self._host: _DeviceRows | None = None
 
     def add(self, values: Tensor, kind: Kind) -> int:
         """Reserve a row for a plain, detached tensor of this kind, to be measured by the next ``launch``.
@@ -31,11 +33,9 @@ class StatisticsTable:
         Returns:
             its number in ``Readings``.
         """
-        device = values.device
-        rows = self._devices.get(device)
+        rows = self._host if values.is_cpu else self._devices.get(values.device)
         if rows is None:
-            rows = _DeviceRows(device, len(self._devices), self._counts, self._backends, self._problems)
-            self._devices[device] = rows
+            rows = self._begin(values.device)
         return rows.add(values, kind) * DEVICES + rows.number
 
     def launch(self) -> None:
@@ -50,8 +50,15 @@ class StatisticsTable:
     def read(self) -> Readings:
         """Everything added since the last read. The device memory is given up."""
         self.launch()
-        devices, self._devices = self._devices, {}
+        devices, self._devices, self._host = self._devices, {}, None
         return Readings([rows.read() for rows in devices.values()])
+
+    def _begin(self, device: torch.device) -> "_DeviceRows":
+        rows = _DeviceRows(device, len(self._devices), self._counts, self._backends, self._problems)
+        self._devices[device] = rows
+        if device.type == "cpu":
+            self._host = rows
+        return rows
 
 
 class _DeviceRows:
