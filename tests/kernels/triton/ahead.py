@@ -113,4 +113,4 @@ def _compile(
     return Compiled(made.asm["ptx"], int(registers), spilled)
 
 
-assert SEVERAL == sum(name.startswith("address") for name in measure_several.arg_names)
+assert sum(name.startswith("address") for name in measure_several.arg_names) == SEVERAL

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats.backends.triton import HostQueue, TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.backend import TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.queues import HostQueue
 from probe_patch.runtime.stats.backends.triton.variants import Arithmetic
 from probe_patch.runtime.stats.kinds import Kind, kind_of
 from probe_patch.runtime.stats.rows import Block
@@ -59,6 +60,8 @@ def _row(block: Block, number: int, kind: Kind) -> Found:
 def expected(tensor: Tensor) -> Found:
     """The same by numpy in float64, after torch has read the elements one by one; integers exactly."""
     values = np.array(_elements(tensor))
+    if not tensor.is_complex():
+        values = values.astype(np.float64)
     with np.errstate(all="ignore"):
         if tensor.dtype.is_complex:
             nan, infinite = np.isnan(values), np.isinf(values)
@@ -68,22 +71,32 @@ def expected(tensor: Tensor) -> Found:
             sizes = values
             counts = (np.isnan(values).sum(), np.isposinf(values).sum(), np.isneginf(values).sum(), (values == 0).sum())
         else:
-            sizes = values.astype(np.float64)
+            sizes = values
             counts = (0, 0, 0, (values == 0).sum())
         largest = np.abs(sizes).max()
         scale = largest if 0 < largest < math.inf else 1.0
         mean = (sizes / len(sizes)).sum()
         norm = scale * np.sqrt(((sizes / scale) ** 2).sum())
-    exact = values if sizes is values or not tensor.dtype.is_complex else sizes
-    return Found(exact.max().item(), exact.min().item(), mean.item(), norm.item(), tuple(int(one) for one in counts))
+    high, low = (
+        (sizes.max().item(), sizes.min().item())
+        if tensor.is_floating_point() or tensor.is_complex()
+        else _exact(tensor)
+    )
+    return Found(high, low, mean.item(), norm.item(), tuple(int(one) for one in counts))
 
 
-def _elements(tensor: Tensor) -> list[float]:
+def _exact(tensor: Tensor) -> tuple[int, int]:
+    numbers = [int(one) for one in _elements(tensor)]
+    return max(numbers), min(numbers)
+
+
+def _elements(tensor: Tensor) -> list[Any]:
     if tensor.dtype.is_complex:
-        return [complex(one) for one in tensor.to(torch.complex128).flatten().tolist()]  # type: ignore[misc]
+        return [complex(one) for one in tensor.to(torch.complex128).flatten().tolist()]
     if tensor.dtype.is_floating_point and tensor.element_size() == 1:
         tensor = tensor.to(torch.float32)
-    return tensor.flatten().tolist()  # type: ignore[no-any-return]
+    elements: list[Any] = tensor.flatten().tolist()
+    return elements
 
 
 def same(found: Found, wanted: Found, mean_size: float, tolerance: float = 1e-6) -> bool:
@@ -99,7 +112,7 @@ def same(found: Found, wanted: Found, mean_size: float, tolerance: float = 1e-6)
 
 def _equal(found: float, wanted: float, tolerance: float) -> bool:
     if isinstance(found, int):
-        return found == int(wanted)
+        return found == wanted
     if math.isnan(wanted) or math.isinf(wanted):
         return str(found) == str(wanted)
     return abs(found - wanted) <= tolerance * abs(wanted)

@@ -7,6 +7,13 @@
     kernels    what runs on the device
 
 The module can be imported wherever Triton can; a device is first asked for by ``make``.
+
+**CUDA graphs.** ``TritonBackend.measure`` can be captured once its kernels have run before: it neither waits nor copies,
+and rows, tensors and scratch stay where they are. A dump does not measure inside a capture all the same (see
+``kinds.is_readable``), since a dump of replays would need three things more: each replay overwrites the rows of the one
+before, so that they have to be copied out, or their place has to be counted on the device; no hook runs at a replay, so
+that the calls of the capture have to be kept and counted again each time; and rows and tensors have to live as long as
+the graph, not as long as a step of the dump.
 """
 
 import torch
@@ -21,6 +28,7 @@ except ImportError as error:
     ) from None
 
 from probe_patch.runtime.stats.backends.triton.backend import TritonBackend, Tuning
+from probe_patch.runtime.stats.backends.triton.kernels.one import measure_one
 from probe_patch.runtime.stats.backends.triton.queues import CudaQueue, HostQueue
 from probe_patch.runtime.stats.backends.triton.scratch import PARTIALS
 from probe_patch.runtime.stats.backends.triton.variants import Arithmetic
@@ -41,7 +49,7 @@ def make(device: torch.device, counts: bool) -> TritonBackend:
     Raises:
         BackendUnavailable: it is another device, or one that Triton compiles nothing for.
     """
-    if device.type == "cpu" and triton.runtime.interpreter_is_on:
+    if device.type == "cpu" and not isinstance(measure_one, triton.JITFunction):
         return TritonBackend(device, counts, Arithmetic.FLOAT64, False, HostQueue(), Tuning(programs=4))
     if device.type != "cuda" or torch.version.hip is not None:
         raise BackendUnavailable(f"the Triton kernels run on CUDA devices, which {device} is not")

@@ -14,7 +14,8 @@ from probe_patch.runtime.stats.backends.triton.kernels.one import measure_one
 from probe_patch.runtime.stats.backends.triton.kernels.several import measure_several
 from probe_patch.runtime.stats.backends.triton.launching import Launcher
 from probe_patch.runtime.stats.backends.triton.layout import Dense, Strided, layout_of
-from probe_patch.runtime.stats.backends.triton.scratch import PARTIALS, Queue, Scratches
+from probe_patch.runtime.stats.backends.triton.queues import Queue
+from probe_patch.runtime.stats.backends.triton.scratch import PARTIALS, Scratches
 from probe_patch.runtime.stats.backends.triton.variants import Arithmetic, Variant, variants
 from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.rows import WORDS, Block
