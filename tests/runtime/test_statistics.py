@@ -135,6 +135,7 @@ def test_tensors_without_statistics(tensor: Tensor) -> None:
 
 
 def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     floats = torch.linspace(-3, 5, 1001, dtype=torch.float32)
     whole = summaries(floats, floats.to(torch.int64), floats.to(torch.complex64), floats.to(torch.bfloat16))
     monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 64)
@@ -146,6 +147,7 @@ def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_norm_of_many_pieces_keeps_to_float64s_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 2)
     for size in (1e200, 1e-200):
         found = summary(torch.full((16,), size, dtype=torch.float64))
@@ -187,6 +189,7 @@ BASE = torch.linspace(-3, 5, 4 * 300).reshape(4, 300)
     "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint16, torch.bool, torch.complex64]
 )
 def test_no_copy_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch, values: Tensor, dtype: torch.dtype) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     base = torch.empty(0, dtype=dtype).set_(
         BASE.abs().mul(20).to(dtype).untyped_storage(), values.storage_offset(), values.shape, values.stride()
     )

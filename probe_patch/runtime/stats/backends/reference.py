@@ -123,7 +123,7 @@ def _count_chunk(chunk: Tensor, kind: Kind) -> Tensor:
         found = (known.isnan(), known.isposinf(), known.isneginf(), known == 0)
     else:
         # Every unsigned dtype has the bits of a signed one, and can be compared there on every device.
-        signed = chunk.view(_SIGNED[chunk.element_size()])
+        signed = chunk.resolve_neg().view(_SIGNED[chunk.element_size()])
         never = torch.zeros_like(signed, dtype=torch.bool)
         found = (never, never, never, signed == 0)
     return torch.stack([mask.sum(dtype=torch.int64) for mask in found])
