@@ -45,14 +45,6 @@ $(SGLANG_VENV)/.made: pyproject.toml constraints/sglang.txt constraints/sglang-n
 		--target $(SGLANG_VENV)/sglang/$(SGLANG_NEWEST) -r constraints/sglang-newest.txt
 	@touch $@
 
-# It is imported as triton, so that it has a folder of its own, which the tests put in front of .venv's.
-venv-ascend: $(ASCEND_FOLDER)/.made ## triton-ascend, which lowers our kernels for NPUs as far as that goes without one
-$(ASCEND_FOLDER)/.made: constraints/ascend.txt | venv
-	rm -rf $(ASCEND_FOLDER)
-	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ASCEND_FOLDER) \
-		-r constraints/ascend.txt
-	@touch $@
-
 # Triton beside what .venv has: the rest of the tests, and torch itself, do otherwise with Triton than without.
 venv-triton: $(TRITON_VENV)/.made ## Triton, for the tests of its kernels, which need no GPU
 $(TRITON_VENV)/.made: $(VENV)/.made constraints/triton.txt
@@ -62,6 +54,14 @@ $(TRITON_VENV)/.made: $(VENV)/.made constraints/triton.txt
 		> "$$($(TRITON_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
 	@touch $@
 
+# It is imported as triton, so that it has a folder of its own, which the tests put in front of .venv's.
+venv-ascend: $(ASCEND_FOLDER)/.made ## triton-ascend, which lowers our kernels for NPUs as far as that goes without one
+$(ASCEND_FOLDER)/.made: constraints/ascend.txt | $(VENV)/.made
+	rm -rf $(ASCEND_FOLDER)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ASCEND_FOLDER) \
+		-r constraints/ascend.txt
+	@touch $@
+
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 	$(RUN)probe-patch demo
 
@@ -69,8 +69,8 @@ test: venv venv-msprobe venv-sglang venv-ascend test-kernels ## every test that 
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
 
 test-kernels: venv-triton ## the Triton kernels, in its interpreter and compiled for three architectures
-	TRITON_INTERPRET=1 $(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/interpreted
-	$(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/compiled
+	TRITON_INTERPRET=1 $(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/interpreted tests/kernels/checksums/interpreted
+	$(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/compiled tests/kernels/checksums/compiled
 
 matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450 MB of wheels kept in the user's cache
 	$(RUN)python -m pytest $(PYTEST_FLAGS) tests/patcher/sglang --sglang-matrix

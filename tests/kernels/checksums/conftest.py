@@ -1,5 +1,12 @@
-"""Run where ``make venv-triton`` has been, with ``TRITON_INTERPRET=1``; elsewhere there is nothing to collect."""
+"""These tests need Triton, as those of ``tests/kernels/triton`` do: they run where their folders are named."""
 
-from importlib.util import find_spec
+from pathlib import Path
 
-collect_ignore_glob = [] if find_spec("triton") else ["test_*.py"]
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    named = [config.invocation_params.dir / argument.partition("::")[0] for argument in config.args]
+    return None if any(path.is_relative_to(HERE) for path in named) else True

@@ -1,6 +1,5 @@
 """The kernels' checksums are those of the host, in Triton's interpreter: bit for bit, wherever the bytes lie."""
 
-import os
 import zlib
 
 import pytest
@@ -18,8 +17,6 @@ from probe_patch.runtime.stats.checksums.triton_kernels import USUAL, Sizes, Tri
 from tests.runtime.checksum_values import VALUES
 
 HOST = torch.device("cpu")
-
-pytestmark = pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="set TRITON_INTERPRET=1")
 
 
 SMALL = Sizes(crc_block=16, xor_block=16, most_programs=4)
