@@ -8,8 +8,8 @@
 
 The module can be imported wherever Triton can; a device is first asked for by ``make``.
 
-**CUDA graphs.** ``TritonBackend.measure`` can be captured once its kernels have run before: it neither waits nor copies,
-and rows, tensors and scratch stay where they are. A dump does not measure inside a capture all the same (see
+**CUDA graphs.** ``TritonBackend.measure`` can be captured once its kernels have run before: it neither waits nor
+copies, and rows, tensors and scratch stay where they are. A dump does not measure inside a capture all the same (see
 ``kinds.is_readable``), since a dump of replays would need three things more: each replay overwrites the rows of the one
 before, so that they have to be copied out, or their place has to be counted on the device; no hook runs at a replay, so
 that the calls of the capture have to be kept and counted again each time; and rows and tensors have to live as long as
