@@ -186,6 +186,15 @@ def test_special_values(dtype: torch.dtype, arithmetic: Arithmetic) -> None:
     check([torch.tensor(values, dtype=dtype).repeat(333)[: 333 + len(values)] for values in lists[:4]], arithmetic)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+@pytest.mark.parametrize("arithmetic", Arithmetic, ids=lambda one: one.name)
+def test_small_values_after_large_ones_are_not_lost(arithmetic: Arithmetic, dtype: torch.dtype) -> None:
+    """Each is less than the last digit of the total that it is added to."""
+    many = torch.full((64 * 101,), 2.0**-9, dtype=dtype)
+    many[:64] = 2.0**15
+    check([many], arithmetic)
+
+
 def test_a_negation_that_is_pending_counts() -> None:
     parts = torch.tensor([3 + 4j, 1 - 2j]).conj().imag
     assert parts.is_neg()
