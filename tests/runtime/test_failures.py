@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
+from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.debugger import PrecisionDebugger
@@ -66,8 +67,8 @@ def test_without_statistics_the_records_are_still_there(record: Record, monkeypa
 def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unwritable(recorder: Recorder, entry: str, value: object) -> Any:
-        whole = output(recorder, entry, value)
+    def unwritable(recorder: Recorder, call: Call, value: object) -> Any:
+        whole = output(recorder, call, value)
         return object() if isinstance(value, Tensor) and value.shape == (2, 8) else whole
 
     output = Recorder.output

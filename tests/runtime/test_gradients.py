@@ -16,7 +16,8 @@ from torch.utils.checkpoint import checkpoint
 from probe_patch.runtime.capture.recomputed import AMBIGUOUS
 from probe_patch.runtime.capture.recomputed import FUNCTIONS as RECOMPUTED_FUNCTIONS
 from probe_patch.runtime.debugger import PrecisionDebugger
-from tests.runtime.conftest import Configured
+from probe_patch.runtime.stats.plain import plain_values
+from tests.runtime.conftest import AskedFor, Configured
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Mlp, Shared, ones
 
@@ -577,6 +578,100 @@ def test_gradients_of_functions_are_inside_their_module(recorded: Recorded) -> N
     by_hand = [numbers(part) for part in grad(loss, x, model.inner.weight, model.inner.bias)]
     assert [of(part) for part in linear["output"]] == by_hand
     assert module["output"] == linear["output"][:1]
+
+
+def test_one_gradient_is_looked_at_once_for_all_calls_that_it_is_recorded_in(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[list[int]] = []
+
+    def counting(tensor: Tensor) -> Tensor | None:
+        looked_at.append(list(tensor.shape))
+        return plain_values(tensor)
+
+    monkeypatch.setattr("probe_patch.runtime.capture.records.plain_values", counting)
+    model: Any = Around(nn.Linear(4, 5))
+    gradient = varied(2, 5).detach()
+    dump = recorded(model, lambda model: torch.autograd.backward(model(varied(2, 4)), gradient), "mix")
+    of_function = dump.data["Functional.linear.0.backward"]
+    for name in ("Module.inner.Linear.backward.0", "Module.Around.backward.0"):
+        assert dump.data[name] == {"input": of_function["input"], "output": of_function["output"][:1]}
+    # A parameter's gradient is passed on by the function, and arrives later.
+    assert sorted(looked_at) == sorted([[2, 5], [2, 4], *2 * [[5, 4], [5]]])
+    assert dump.meta["tensors"] == 3 + 3 + 2 * 2
+
+
+class Between(nn.Module):
+    """Does something to the output of a function before it hands it out."""
+
+    def __init__(self, act: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.act = act
+
+    def forward(self, x: Tensor) -> Any:
+        y = functional.gelu(x)
+        self.act(y)
+        return y
+
+
+def double_what_arrives(y: Tensor) -> None:
+    y.register_hook(lambda gradient: 2 * gradient)  # type: ignore[no-untyped-call]
+
+
+def double_what_is_passed_on(y: Any) -> None:
+    y.grad_fn.register_hook(lambda passed_on, arrived: (2 * passed_on[0],))
+
+
+def double_in_place(y: Tensor) -> None:
+    y.mul_(2)
+
+
+def run_through_already(y: Tensor) -> None:
+    torch.autograd.backward(2 * y.sum(), retain_graph=True)
+
+
+@pytest.mark.parametrize(
+    ("act", "of_function", "of_module"),
+    [
+        (double_what_arrives, (1, 2), (2, 2)),
+        (double_what_is_passed_on, (1, 1), (1, 2)),
+        (double_in_place, (2, 2), (1, 2)),
+        (run_through_already, (2, 2), (1, 1)),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_the_run_does_between_two_calls_shows_in_their_gradients(
+    recorded: Recorded, act: Callable[[Tensor], object], of_function: tuple[int, int], of_module: tuple[int, int]
+) -> None:
+    """As multiples of the gradients without it: of what arrived, and of what is passed on."""
+    x = varied(3, 4)
+    weights = torch.arange(12.0).view(3, 4)
+    dump = recorded(Around(Between(act)), lambda model: (model(x) * weights).sum().backward(), "mix")
+    y = functional.gelu(x)
+    plain = weights if act is not run_through_already else torch.ones(3, 4)
+    for name, times, arrived in (
+        ("Functional.gelu.0.backward", of_function, plain),
+        ("Module.inner.Between.backward.0", of_module, weights),
+    ):
+        (passed_on,) = torch.autograd.grad(y, x, arrived, retain_graph=True)
+        entry = dump.data[name]
+        found = [of(entry["input"][0]), of(entry["output"][0])]
+        assert found == [numbers(times[0] * arrived), numbers(times[1] * passed_on)]
+
+
+def test_each_call_has_files_of_its_own_for_a_gradient_of_several(asked_for: AskedFor, tmp_path: Path) -> None:
+    debugger, model, x = asked_for(level="mix", task="tensor"), Around(nn.Linear(4, 5)), varied(2, 4)
+    debugger.start(model)
+    model(x).square().sum().backward()
+    debugger.stop()
+    folder = tmp_path / "dump/step0/rank0"
+    entries = ("Functional.linear.0.backward", "Module.inner.Linear.backward.0", "Module.Around.backward.0")
+    names = [read_dump(folder).data[entry][side][0]["data_name"] for side in ("input", "output") for entry in entries]
+    assert names == [f"{entry}.{side}.0.pt" for side in ("input", "output") for entry in entries]
+    expected = [*3 * [2 * model(x)], *3 * [x.grad]]
+    assert all(
+        torch.equal(torch.load(folder / "dump_tensor_data" / n), t) for n, t in zip(names, expected, strict=True)
+    )
 
 
 def test_a_statistic_that_fails_in_a_backward_is_a_problem_and_not_an_exception(

@@ -12,25 +12,28 @@ No node is held from here once the call is over: nodes hold activations.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
+from torch import Tensor
 
 from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.capture.nested import tensors_in
-from probe_patch.runtime.capture.shares import Edge, Share, edge_of, nodes_that_pass_on, watch
-from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook, latest_hook
+from probe_patch.runtime.capture.shares import LEAF, Edge, Share, edge_of, nodes_that_pass_on, watch
+from probe_patch.runtime.capture.tensor_hooks import GradientHook, latest_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from torch import Tensor
     from torch.utils.hooks import RemovableHandle
 
     from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
     from probe_patch.runtime.capture.wanted import Wanted
+
+_get_sequence_number: Final[Callable[[], int]] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+_get_level: Final = torch._C._functorch.maybe_current_level
 
 
 class Backward:
@@ -52,10 +55,15 @@ class Backward:
     def __init__(self, call: Call, inputs: Sequence[Tensor]) -> None:
         self.call = call
         self.arrived: list[Record] = []
-        self.edges: list[Edge | None] = [edge_of(tensor) if tensor.requires_grad else None for tensor in inputs]
-        self.leaves: list[Tensor] = [tensor for tensor in inputs if tensor.grad_fn is None]
+        self.edges: list[Edge | None] = []
+        self.leaves: list[Tensor] = []
+        for tensor in inputs:
+            edge = edge_of(tensor) if tensor.requires_grad else None
+            self.edges.append(edge)
+            if edge is not None and edge[1] == LEAF:
+                self.leaves.append(tensor)
         self.passed_on: list[Record] = [None] * len(inputs) if any(self.edges) else []
-        self.since: int = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
+        self.since: int = _get_sequence_number()
         self.is_taken: bool | None = None
         self.shares = 0
 
@@ -72,34 +80,33 @@ class Gradients:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._handles: list[RemovableHandle | TensorHook] = []
+        self._handles: list[RemovableHandle | GradientHook] = []
         self._unfinished: dict[int, list[Share]] = {}
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
         """Look at the inputs, which the call may overwrite. None where nothing can flow back, or not as itself."""
-        if not torch.is_grad_enabled() or torch._C._functorch.maybe_current_level() is not None:
+        if not self._session.ran_with_gradients or _get_level() is not None:
             return None
         # Nothing is computed, only looked at; but a torch function mode would see even that.
-        with torch._C.DisableTorchFunction():
-            return Backward(call, tensors_in(args))
+        return Backward(call, tensors_in(args))
 
     def after(self, backward: Backward, output: object) -> None:
         """Hook what the call has made."""
-        with torch._C.DisableTorchFunction():
-            outputs = tensors_in(output if isinstance(output, tuple) else (output,))
-            inputs, backward.edges = backward.edges, []
-            backward.arrived = [None] * len(outputs)
-            edges: list[Edge] = []
-            for index, tensor in enumerate(outputs):
-                if tensor.requires_grad:
-                    edge = edge_of(tensor)
-                    edges.append(edge)
-                    handed_on = [number for number, behind in enumerate(inputs) if behind == edge]
-                    self._await(tensor, _Awaited(backward, index, handed_on))
-            if edges and backward.passed_on:
-                self._watch_shares(backward, inputs, edges)
-            # Only now are all identities of leaves used up.
-            backward.leaves = []
+        outputs = [output] if isinstance(output, Tensor) else _parts(output)
+        inputs, backward.edges = backward.edges, []
+        backward.arrived = [None] * len(outputs)
+        edges: list[Edge] = []
+        for index, tensor in enumerate(outputs):
+            if tensor.requires_grad:
+                edge = edge_of(tensor)
+                edges.append(edge)
+                is_handed_on = edge in inputs
+                handed_on = [i for i, behind in enumerate(inputs) if behind == edge] if is_handed_on else ()
+                self._await(tensor, _Awaited(backward, index, handed_on))
+        if edges and backward.passed_on:
+            self._watch_shares(backward, inputs, edges)
+        # Only now are all identities of leaves used up.
+        backward.leaves = []
 
     def takes(self, backward: Backward) -> bool:
         """Whether this backward, to which something has just arrived, is recorded."""
@@ -123,6 +130,7 @@ class Gradients:
         """Take the hooks off; of a pass that is still running or has failed, shares that are not whole are left out."""
         self._unfinished = {}
         handles, self._handles = self._handles, []
+        # Hands are laid on tensors, which a torch function mode of the run's would see.
         with torch._C.DisableTorchFunction():
             for handle in handles:
                 try:
@@ -134,9 +142,8 @@ class Gradients:
         if not self._session.enter():
             return
         try:
-            with self._session.store.recorder.recording():
-                for share in self._unfinished.pop(graph_pass, []):
-                    share.finish()
+            for share in self._unfinished.pop(graph_pass, []):
+                share.finish()
         except Exception as error:
             self._session.store.problems.note("recording a gradient", error)
         finally:
@@ -145,8 +152,11 @@ class Gradients:
     def _await(self, tensor: Tensor, awaited: _Awaited) -> None:
         """Take the next gradient that arrives at the tensor; with others who await it, where it comes to all alike."""
         latest = latest_hook(tensor)
-        if not (type(latest) is _Arrival and latest.join(self._session, awaited)):
-            self._handles.append(TensorHook(tensor, _Arrival(self._session, awaited)))
+        if type(latest) is _Arrival and latest.join(self._session, awaited):
+            return
+        arrival = _Arrival(self._session, awaited)
+        arrival.put_on(tensor)
+        self._handles.append(arrival)
 
     def _watch_shares(self, backward: Backward, inputs: Sequence[Edge | None], outputs: Sequence[Edge]) -> None:
         # An edge that is handed on ends the walk too: what lies behind it is not the call's.
@@ -154,11 +164,15 @@ class Gradients:
         for number, edge in enumerate(inputs):
             if edge is None:
                 continue
-            if edge not in ends:
-                ends[edge] = None if edge in outputs else Share(self._session, backward, number)
-                backward.shares += ends[edge] is not None
-            elif (share := ends[edge]) is not None:
-                share.inputs.append(number)
+            if edge in ends:
+                share = ends[edge]
+                if share is not None:
+                    share.inputs.append(number)
+            elif edge in outputs:
+                ends[edge] = None
+            else:
+                ends[edge] = Share(self._session, backward, number)
+                backward.shares += 1
         if backward.shares == 0:
             return
         for node, shares in nodes_that_pass_on(outputs, ends, backward.since):
@@ -167,50 +181,59 @@ class Gradients:
                 self._handles.append(handle)
 
 
-class _Awaited:
+def _parts(output: object) -> list[Tensor]:
+    return tensors_in(output if isinstance(output, tuple) else (output,))
+
+
+class _Awaited(NamedTuple):
     """One call's output at which a gradient shall arrive, and the inputs of the call which it is as well."""
 
-    __slots__ = ("_backward", "_handed_on", "_index")
-
-    def __init__(self, backward: Backward, index: int, handed_on: Sequence[int]) -> None:
-        self._backward = backward
-        self._index = index
-        self._handed_on = handed_on
-
-    def take(self, session: Session, gradient: GradientNow) -> None:
-        backward = self._backward
-        session.nesting.flowing = backward.call.during
-        if session.gradients.takes(backward):
-            entry = backward.call.backward
-            if session.wanted.inputs:
-                backward.arrived[self._index] = gradient.arrived(entry, self._index)
-            for number in self._handed_on if session.wanted.outputs else ():
-                backward.passed_on[number] = gradient.passed_on(entry, number)
-        if backward.shares == 0:
-            session.store.selection.end_backward(backward.call)
+    backward: Backward
+    output: int
+    handed_on: Sequence[int]
 
 
-class _Arrival(FirstGradientHook):
-    """The hook of one tensor: an output of one call, or of several that hand it on."""
+class _Arrival(GradientHook):
+    """The hook of one tensor: an output of one call, or of several that hand it on. It takes the first gradient alone:
+    a later backward pass through the same graph brings others."""
+
+    __slots__ = ("_awaited",)
 
     def __init__(self, session: Session, awaited: _Awaited) -> None:
-        super().__init__(session)
+        self._session = session
         self._awaited = [awaited]
 
     def join(self, session: Session, awaited: _Awaited) -> bool:
         """Let one more have what comes. False where that is not what it awaits."""
-        if session is not self._session or self.has_fired:
+        if session is not self._session or not self._awaited:
             return False
         self._awaited.append(awaited)
         return True
 
+    def __call__(self, gradient: Tensor) -> None:
+        if self._awaited:
+            GradientHook.__call__(self, gradient)
+            self._awaited = []
+
     def _take(self, gradient: Tensor) -> None:
         session = self._session
-        awaited, self._awaited = self._awaited, []
-        with self._session.store.recorder.recording():
-            now = GradientNow(session.store.recorder, gradient)
-            for one in awaited:
-                try:
-                    one.take(session, now)
-                except Exception as error:  # noqa: PERF203
-                    session.store.problems.note("recording a gradient", error)
+        now = GradientNow(session.store.recorder, gradient)
+        for awaited in self._awaited:
+            try:
+                _take(session, awaited, now)
+            except Exception as error:  # noqa: PERF203
+                session.store.problems.note("recording a gradient", error)
+
+
+def _take(session: Session, awaited: _Awaited, gradient: GradientNow) -> None:
+    backward, output, handed_on = awaited
+    call = backward.call
+    session.nesting.flowing = call.during
+    if session.gradients.takes(backward):
+        if session.wanted.inputs:
+            backward.arrived[output] = gradient.arrived(call, output)
+        if handed_on and session.wanted.outputs:
+            for number in handed_on:
+                backward.passed_on[number] = gradient.passed_on(call, number)
+    if backward.shares == 0:
+        session.store.selection.end_backward(call)

@@ -6,7 +6,6 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-import torch
 from torch._C import _current_graph_task_id, _get_tracing_state
 from torch.compiler import is_compiling
 
@@ -59,7 +58,8 @@ class BeforeForward(CallHook):
             self._session.leave()
 
     def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        session, has_gradients = self._session, torch.is_grad_enabled()
+        session = self._session
+        has_gradients = session.ran_with_gradients
         if self._parameters is not None and has_gradients:
             self._parameters.find_stand_ins(module)
         if inside_backward():

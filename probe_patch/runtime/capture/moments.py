@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.records import Recorder
 
 
@@ -24,21 +25,16 @@ class GradientNow:
         self._gradient = gradient
         self._record: Record = None
 
-    def arrived(self, entry: str, number: int) -> Record:
+    def arrived(self, call: Call, number: int) -> Record:
         """Of one of a call's outputs: a part of its backward's ``input``."""
-        again = self._again()
-        if again is not None:
-            return again
-        self._record = self._recorder.arrived(entry, number, self._gradient)
-        return self._record
+        record = None if self._record is None else self._recorder.again(self._record)
+        if record is None:
+            record = self._record = self._recorder.arrived(call, number, self._gradient)
+        return record
 
-    def passed_on(self, entry: str, number: int) -> Record:
+    def passed_on(self, call: Call, number: int) -> Record:
         """Of one of a call's inputs: a part of its backward's ``output``."""
-        again = self._again()
-        if again is not None:
-            return again
-        self._record = self._recorder.passed_on(entry, number, self._gradient)
-        return self._record
-
-    def _again(self) -> Record:
-        return None if self._record is None else self._recorder.again(self._record)
+        record = None if self._record is None else self._recorder.again(self._record)
+        if record is None:
+            record = self._record = self._recorder.passed_on(call, number, self._gradient)
+        return record

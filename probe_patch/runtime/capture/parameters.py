@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.capture.tensor_hooks import GradientHook, TensorHook
+from probe_patch.runtime.capture.tensor_hooks import GradientHook
 
 if TYPE_CHECKING:
     from torch import nn
@@ -32,7 +32,7 @@ class OwnParameters:
     def __init__(self, session: Session, named: NamedModule) -> None:
         self._session = session
         self._module = named.name
-        self._hooks: list[TensorHook] = []
+        self._hooks: list[GradientHook] = []
         self._latest: dict[str, weakref.ref[Tensor]] = {}
         self._hooked: dict[tuple[str, int], weakref.ref[Tensor]] = {}
         with torch._C.DisableTorchFunction():
@@ -72,24 +72,27 @@ class OwnParameters:
 
     def _hook(self, name: str, tensor: Tensor) -> None:
         """Hook a tensor under this name, once however often it takes its turn with others."""
-        self._latest[name] = weakref.ref(tensor)
-        earlier = self._hooked.get((name, id(tensor)))
+        reference = self._latest[name] = weakref.ref(tensor)
+        key = name, id(tensor)
+        earlier = self._hooked.get(key)
         if earlier is not None and earlier() is tensor:
             return
-        self._hooked = {key: hooked for key, hooked in self._hooked.items() if hooked() is not None}
-        self._hooked[name, id(tensor)] = weakref.ref(tensor)
-        hook = _ParameterGradient(self._session, self._module, name, tensor)
-        self._hooks.append(TensorHook(tensor, hook))
+        self._hooked[key] = reference
+        hook = _ParameterGradient(self._session, self._module, name, reference)
+        hook.put_on(tensor)
+        self._hooks.append(hook)
 
 
 class _ParameterGradient(GradientHook):
     """The hook of one parameter."""
 
-    def __init__(self, session: Session, module: ModuleName, name: str, parameter: Tensor) -> None:
-        super().__init__(session)
+    __slots__ = ("_module", "_name", "_parameter")
+
+    def __init__(self, session: Session, module: ModuleName, name: str, parameter: weakref.ref[Tensor]) -> None:
+        self._session = session
         self._module = module
         self._name = name
-        self._parameter = weakref.ref(parameter)
+        self._parameter = parameter
 
     def _take(self, gradient: Tensor) -> None:
         store = self._session.store
@@ -104,6 +107,5 @@ class _ParameterGradient(GradientHook):
             reason = _ADDED_ELSEWHERE.format(parameter=self._name, module=self._module.label)
             store.problems.note("recording a parameter's gradient", reason)
             return
-        with store.recorder.recording():
-            record = store.recorder.parameter_gradient(entry, self._name, gradient)
+        record = store.recorder.parameter_gradient(entry, self._name, gradient)
         store.add_parameter_gradient(entry, self._name, record)

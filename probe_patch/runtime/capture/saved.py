@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import listed_parts, named_parts
 from probe_patch.runtime.capture.session import Session
-from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, TensorHook
+from probe_patch.runtime.capture.tensor_hooks import FirstGradientHook, GradientHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ class SavedValues:
     def __init__(self, store: Store) -> None:
         self._session = Session(store)
         self._counts: Counter[str] = Counter()
-        self._hooks: list[TensorHook] = []
+        self._hooks: list[GradientHook] = []
 
     def save(self, value: object, name: str, with_gradient: bool) -> None:
         """Record a value as it is now; ``with_gradient``, the first gradient that arrives at each of its tensors."""
@@ -37,8 +38,7 @@ class SavedValues:
             entry = f"{name}.{number}.debug"
             if not store.admits(entry):
                 return
-            with store.recorder.recording():
-                record = store.saved[entry] = store.recorder.saved(entry, value)
+            record = store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
                 # A value that has no record, as it has too many parts, is not gone through once more.
                 self._await_gradients(f"{name}_grad.{number}.debug", None if record is None else value)
@@ -51,15 +51,18 @@ class SavedValues:
         """Take the hooks off."""
         self._session.close()
         hooks, self._hooks = self._hooks, []
-        for hook in hooks:
-            hook.remove()
+        with torch._C.DisableTorchFunction():
+            for hook in hooks:
+                hook.remove()
 
     def _await_gradients(self, entry: str, value: object) -> None:
         self._session.store.saved[entry] = None
         for place in _places(value, _Place(self._session.store.saved, entry, ""), frozenset()):
             if place.tensor.requires_grad:
                 hook = _Arrival(self._session, entry, place.at)
-                self._hooks.append(TensorHook(place.tensor, hook))
+                with torch._C.DisableTorchFunction():
+                    hook.put_on(place.tensor)
+                self._hooks.append(hook)
 
 
 class _Place(NamedTuple):
@@ -101,5 +104,4 @@ class _Arrival(FirstGradientHook):
 
     def _take(self, gradient: Tensor) -> None:
         recorder = self._session.store.recorder
-        with recorder.recording():
-            self._at.container[self._at.key] = recorder.saved(self._entry, gradient, self._at.path)
+        self._at.container[self._at.key] = recorder.saved(self._entry, gradient, self._at.path)

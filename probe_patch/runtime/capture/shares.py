@@ -20,20 +20,19 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.session import Session
 
 Edge: TypeAlias = "tuple[Any, int]"
-"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``_LEAF``. The node of
+"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``LEAF``. The node of
 a leaf's gradient is only there while someone holds it."""
 
-_LEAF: Final = -1
+LEAF: Final = -1
+"""In the place of the number."""
 
 _ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
-
-_PASSED: Final = object()
 
 
 def edge_of(tensor: Tensor) -> Edge:
     """Of a tensor that requires gradients; good for as long as a leaf is held."""
     node = tensor.grad_fn
-    return (id(tensor), _LEAF) if node is None else (node, tensor.output_nr)
+    return (id(tensor), LEAF) if node is None else (node, tensor.output_nr)
 
 
 class Share:
@@ -69,8 +68,7 @@ class Share:
             self.give_up()
             return
         if gradient is not None:
-            with torch.no_grad():
-                self._sum = gradient if self._sum is None else self._sum + gradient
+            self._sum = gradient if self._sum is None else self._sum + gradient
         if self._missing == 0:
             self.finish()
 
@@ -89,9 +87,8 @@ class Share:
         self.is_over = True
         session, backward = self._session, self._backward
         if session.gradients.takes(backward) and session.wanted.outputs:
-            entry = backward.call.backward
             for number in self.inputs:
-                backward.passed_on[number] = gradient.passed_on(entry, number)
+                backward.passed_on[number] = gradient.passed_on(backward.call, number)
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)
@@ -126,8 +123,7 @@ class Passing:
                 share.give_up()
             return
         try:
-            with self._session.store.recorder.recording():
-                self._take(shares, passed_on)
+            self._take(shares, passed_on)
             self._shares = [one for one in shares if not one[1].is_over]
         except Exception as error:
             self._session.store.problems.note("recording a gradient", error)
@@ -177,27 +173,35 @@ def nodes_that_pass_on(
 
     Each share is told how many parts it has. ``ends`` are where the walk ends: with a share, or with none.
     """
+    end_nodes = {node for node, _ in ends}
+    leaves = {node: share for (node, number), share in ends.items() if number == LEAF}
+    seen: set[Any] = {None}
     waiting: list[Any] = []
     for edge in outputs:
         node, number = edge
-        if number != _LEAF and edge not in ends and node._sequence_nr() >= since and node not in waiting:
+        if number != LEAF and edge not in ends and node not in seen and node._sequence_nr() >= since:
+            seen.add(node)
             waiting.append(node)
-    seen = set(waiting)
     passing: list[tuple[Node, Passed]] = []
     while waiting:
         node = waiting.pop()
         shares: Passed = []
         for number, edge in enumerate(node.next_functions):
             behind = edge[0]
-            if behind is None:
+            if behind in end_nodes and edge in ends:
+                share = ends[edge]
+            elif behind in seen:
                 continue
-            is_leaf = type(behind) is _ACCUMULATE
-            share: Any = ends.get((id(behind.variable), _LEAF) if is_leaf else edge, _PASSED)
-            if share is _PASSED:
-                if not is_leaf and behind not in seen and behind._sequence_nr() >= since:
+            elif type(behind) is not _ACCUMULATE:
+                if behind._sequence_nr() >= since:
                     seen.add(behind)
                     waiting.append(behind)
-            elif share is not None:
+                continue
+            elif leaves:
+                share = leaves.get(id(behind.variable))
+            else:
+                continue
+            if share is not None:
                 share.parts += 1
                 shares.append((number, share))
         if shares:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class GradientHook:
-    """A hook of ours, which never raises and lets every gradient pass as it is."""
+    """A hook of ours on a tensor, which it does not keep alive. It never raises and lets every gradient pass as it is.
+
+    It is put on by hand, in the way of ``Tensor.register_hook``, which with its handle takes several times as long.
+    torch makes a tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was
+    none before ours, there is none after them.
+    """
+
+    __slots__ = ("__weakref__", "_hooks", "_session", "_tensor")
 
     # Who saves the tensor is not warned of the hook.
     __torch_unserializable__ = True
@@ -23,15 +30,41 @@ class GradientHook:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def put_on(self, tensor: Tensor) -> None:
+        """``tensor`` requires gradients. The caller has seen to it that no torch function mode is on."""
+        hooks: Any = tensor._backward_hooks
+        if hooks is None:
+            # An operation in place gives a tensor another node, and takes this dictionary off it.
+            tensor._backward_hooks = hooks = OrderedDict()
+            node = tensor.grad_fn
+            if node is not None:
+                node._register_hook_dict(tensor)
+            is_ours = True
+        else:
+            is_ours = bool(hooks) and all(isinstance(other, GradientHook) for other in hooks.values())
+        hooks[self] = self
+        self._hooks: weakref.ref[Any] = weakref.ref(hooks)
+        self._tensor = weakref.ref(tensor) if is_ours else None
+
+    def remove(self) -> None:
+        """Take it off again. Asks of the caller what ``put_on`` does."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self, None)
+        tensor = None if self._tensor is None else self._tensor()
+        if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
+            tensor._backward_hooks = None
+
     def __call__(self, gradient: Tensor) -> None:
-        if torch.compiler.is_compiling() or not self._session.enter():
+        session = self._session
+        if torch.compiler.is_compiling() or not session.enter():
             return
         try:
             self._take(gradient)
         except Exception as error:
-            self._session.store.problems.note("recording a gradient", error)
+            session.store.problems.note("recording a gradient", error)
         finally:
-            self._session.leave()
+            session.leave()
 
     def _take(self, gradient: Tensor) -> None:
         """Record what arrives. The session is entered."""
@@ -45,46 +78,16 @@ class FirstGradientHook(GradientHook):
         has_fired: whether it has come.
     """
 
+    __slots__ = ("has_fired",)
+
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
+        self._session = session
         self.has_fired = False
 
     def __call__(self, gradient: Tensor) -> None:
         if not self.has_fired:
-            super().__call__(gradient)
+            GradientHook.__call__(self, gradient)
             self.has_fired = True
-
-
-class TensorHook:
-    """A hook on a tensor, which it does not keep alive.
-
-    Done by hand, in the way of ``Tensor.register_hook``, whose own handle takes several times as long. torch makes a
-    tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was none before
-    ours, there is none after them.
-    """
-
-    __slots__ = ("__weakref__", "_hooks", "_tensor")
-
-    def __init__(self, tensor: Tensor, hook: GradientHook) -> None:
-        """``tensor`` requires gradients. The caller has seen to it that no torch function mode is on."""
-        hooks: Any = tensor._backward_hooks
-        is_ours = hooks is None or bool(hooks and all(isinstance(other, GradientHook) for other in hooks.values()))
-        if hooks is None:
-            # An operation in place gives a tensor another node, and takes this dictionary off it.
-            tensor._backward_hooks = hooks = OrderedDict()
-            if tensor.grad_fn is not None:
-                tensor.grad_fn._register_hook_dict(tensor)
-        hooks[self] = hook
-        self._hooks = weakref.ref(hooks)
-        self._tensor = weakref.ref(tensor) if is_ours else None
-
-    def remove(self) -> None:
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self, None)
-        tensor = None if self._tensor is None else self._tensor()
-        if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
-            tensor._backward_hooks = None
 
 
 def latest_hook(tensor: Tensor) -> object:
