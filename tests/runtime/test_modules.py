@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.names import named_modules
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.empty import NOTHING_CHOSEN, NOTHING_FLOWED_BACK
 from tests.runtime.conftest import Configured, Record
@@ -415,3 +416,63 @@ def test_no_activation_outlives_its_use(debugger: PrecisionDebugger) -> None:
     gc.collect()
     assert gone() is None
     debugger.stop()
+
+
+class Registers(nn.Module):
+    """Has a way of its own to register hooks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registered: list[Any] = []
+
+    def register_forward_pre_hook(self, hook: Any, **how: Any) -> Any:
+        self.registered.append(hook)
+        return super().register_forward_pre_hook(hook, **how)
+
+    def register_forward_hook(self, hook: Any, **how: Any) -> Any:
+        self.registered.append(hook)
+        return super().register_forward_hook(hook, **how)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def test_a_class_that_registers_hooks_in_its_own_way_is_asked(record: Record) -> None:
+    registers = Registers()
+    dump = record(nn.Sequential(registers), ones(1))
+    assert "output" in dump.data["Module.0.Registers.forward.0"]
+    assert len(registers.registered) == 2
+    assert not registers._forward_hooks
+    assert not registers._forward_pre_hooks
+
+
+class Numbered(nn.ModuleList):
+    """Gives the modules in it names of its own."""
+
+    def named_modules(self, *how: Any, **more: Any) -> Any:
+        for name, module in super().named_modules(*how, **more):
+            yield name.replace("numbered.", "numbered.no"), module
+
+
+def holding(**children: nn.Module | None) -> nn.Module:
+    module = nn.Module()
+    for name, child in children.items():
+        module.register_module(name, child)
+    return module
+
+
+SHARED = nn.Linear(1, 1)
+TREES = {
+    "one module": nn.Linear(1, 1),
+    "deep": nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.ReLU()), holding(a=nn.ReLU(), b=holding())),
+    "shared": holding(first=holding(inner=SHARED), inner=SHARED, first_again=SHARED),
+    "none": holding(missing=None, there=nn.ReLU()),
+    "names of its own": holding(numbered=Numbered([nn.ReLU(), nn.ReLU()]), last=nn.ReLU()),
+}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_modules_have_the_names_that_torch_gives_them(tree: str) -> None:
+    root = TREES[tree]
+    expected = [(f"Module.{name}" if name else "Module", id(module)) for name, module in root.named_modules()]
+    assert [(named.path, id(named.module)) for named in named_modules(root)] == expected

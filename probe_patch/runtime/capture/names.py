@@ -60,12 +60,17 @@ class NamedModule(NamedTuple):
     """A module to record.
 
     Attributes:
+        path: its name, without its class.
         is_root: whether its call begins a forward pass: it is the model, or one of its virtual-pipeline chunks.
     """
 
-    name: ModuleName
+    path: str
     module: nn.Module
     is_root: bool
+
+    @property
+    def name(self) -> ModuleName:
+        return ModuleName(f"{self.path}.{type(self.module).__name__}")
 
 
 def named_modules(model: Model) -> Iterator[NamedModule]:
@@ -80,7 +85,7 @@ def named_modules(model: Model) -> Iterator[NamedModule]:
         for path, module in _below(root, prefix):
             if id(module) not in seen:
                 seen.add(id(module))
-                yield NamedModule(ModuleName(f"{path}.{type(module).__name__}"), module, id(module) in roots)
+                yield NamedModule(path, module, id(module) in roots)
 
 
 def _below(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:

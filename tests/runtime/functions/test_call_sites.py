@@ -1,7 +1,9 @@
 """Which arguments a caller passed, and how, is read off its bytecode. Needs no torch."""
 
 import functools
+import gc
 import sys
+import weakref
 from typing import Any
 
 import pytest
@@ -89,6 +91,17 @@ def test_code_that_is_gone_lends_its_identity_to_none() -> None:
     for source, expected in [("f(1)", ((1,), {})), ("f(x=1)", ((), {"x": 1})), ("f(1, 2)", ((1, 2), {}))] * 30:
         exec(compile(f"result = {source}", "example", "exec"), found)
         assert (found["result"].args, found["result"].kwargs) == expected
+
+
+def test_code_is_not_kept_alive() -> None:
+    found: dict[str, Any] = {"f": f}
+    exec("def calls():\n    return f(1)", found)
+    calls = found.pop("calls")
+    assert calls() == Arguments((1,), {})
+    code = weakref.ref(calls.__code__)
+    del calls
+    gc.collect()
+    assert code() is None
 
 
 def test_long_code_does_not_shift_the_sites() -> None:

@@ -46,3 +46,24 @@ def test_arguments_are_recorded_as_they_were_passed(example: str) -> None:
     (entry,) = recorded(work).data.values()
     assert told(entry["input_args"]) == args
     assert {name: told(record) for name, record in entry["input_kwargs"].items()} == kwargs
+
+
+def normalised(first: bool) -> Any:
+    """Two calls at one place of the bytecode, which differ in what they pass."""
+    return F.layer_norm(X, (4,), None if first else torch.ones(4))
+
+
+def test_calls_at_one_place_are_told_apart() -> None:
+    given = recorded(lambda: (normalised(True), normalised(False))).data
+    layer_norms = [entry["input_args"] for name, entry in given.items() if "layer_norm" in name]
+    assert [told(args) for args in layer_norms] == [["tensor", [4], None], ["tensor", [4], "tensor"]]
+
+
+def test_defaults_that_change_meanwhile_are_not_taken_for_what_was_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work() -> None:
+        for defaults in ((0.5, False, False), (0.25, False, True)):
+            monkeypatch.setattr(F.dropout, "__defaults__", defaults)
+            F.dropout(X.clone())
+
+    given = [entry for name, entry in recorded(work).data.items() if "dropout" in name]
+    assert [(told(entry["input_args"]), entry["input_kwargs"]) for entry in given] == [(["tensor"], {})] * 2

@@ -26,7 +26,7 @@ class PassedArguments:
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._made_of: tuple[Any, ...] = ()
+        self._code: CodeType | None = None
         self._names: tuple[str, ...] = ()
         self._readings: dict[CallSite, tuple[Reading, ...]] = {}
 
@@ -52,13 +52,11 @@ class PassedArguments:
         """What was passed, if all parameters were handed on, as is usual."""
         if site is None:
             return None
-        function = self._function
-        code, defaults, named = self._made_of or (None, None, None)
-        if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ != named:
+        if self._function.__code__ is not self._code:
             self._begin_anew()
         ways = self._readings.get(site)
         if ways is None:
-            ways = self._readings[site] = readings(function, site)
+            ways = self._readings[site] = readings(self._function, site)
         if not ways or len(args) + len(kwargs) != len(self._names):
             return None
         values = dict(zip(self._names, args, strict=False))
@@ -72,10 +70,8 @@ class PassedArguments:
         return None
 
     def _begin_anew(self) -> None:
-        """The function has become another one meanwhile."""
-        function = self._function
-        code = function.__code__
-        self._made_of = (code, function.__defaults__, function.__kwdefaults__ and dict(function.__kwdefaults__))
+        """For the code that the function has now. Defaults may change too; then the readings fit no more values."""
+        code = self._code = self._function.__code__
         self._names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         self._readings = {}
 
