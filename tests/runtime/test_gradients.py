@@ -733,3 +733,14 @@ def test_no_activation_outlives_its_use_though_it_was_never_run_through(debugger
     gc.collect()
     assert [gone() for gone in kept] == [None] * 4
     debugger.stop()
+
+
+def test_no_input_outlives_its_call(debugger: PrecisionDebugger) -> None:
+    model, x = Around(nn.Linear(4, 4)), varied(2, 4)
+    gone = weakref.ref(x)
+    debugger.start(model)
+    model(x)
+    del x
+    gc.collect()
+    assert gone() is None
+    debugger.stop()
