@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 MSPROBE_VENV := .venv-msprobe
 SGLANG_VENV := .venv-sglang
+ASCEND_FOLDER := .venv-ascend
+TRITON_VENV := .venv-triton
 SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
 SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
 PYTEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-msprobe venv-sglang demo test matrix bench lint format wheel clean
+.PHONY: help venv venv-msprobe venv-sglang venv-triton venv-ascend demo test test-kernels matrix bench bench-gpu
+.PHONY: kernels-report lint format wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,17 +45,44 @@ $(SGLANG_VENV)/.made: pyproject.toml constraints/sglang.txt constraints/sglang-n
 		--target $(SGLANG_VENV)/sglang/$(SGLANG_NEWEST) -r constraints/sglang-newest.txt
 	@touch $@
 
+# It is imported as triton, so that it has a folder of its own, which the tests put in front of .venv's.
+venv-ascend: $(ASCEND_FOLDER)/.made ## triton-ascend, which lowers our kernels for NPUs as far as that goes without one
+$(ASCEND_FOLDER)/.made: constraints/ascend.txt | venv
+	rm -rf $(ASCEND_FOLDER)
+	$(RUN)python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ASCEND_FOLDER) \
+		-r constraints/ascend.txt
+	@touch $@
+
+# Triton beside what .venv has: the rest of the tests, and torch itself, do otherwise with Triton than without.
+venv-triton: $(TRITON_VENV)/.made ## Triton, for the tests of its kernels, which need no GPU
+$(TRITON_VENV)/.made: $(VENV)/.made constraints/triton.txt
+	$(PYTHON) -m venv --clear $(TRITON_VENV)
+	$(TRITON_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints/triton.txt
+	$(RUN)python -c 'from sysconfig import get_path; purelib = get_path("purelib"); print(f"import site; site.addsitedir({purelib!r})")' \
+		> "$$($(TRITON_VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
+	@touch $@
+
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 	$(RUN)probe-patch demo
 
-test: venv venv-msprobe venv-sglang ## every test that needs no clone of slime
+test: venv venv-msprobe venv-sglang venv-ascend test-kernels ## every test that needs no clone of slime
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
+
+test-kernels: venv-triton ## the Triton kernels, in its interpreter and compiled for three architectures
+	TRITON_INTERPRET=1 $(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/interpreted
+	$(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/compiled
 
 matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450 MB of wheels kept in the user's cache
 	$(RUN)python -m pytest $(PYTEST_FLAGS) tests/patcher/sglang --sglang-matrix
 
 bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
 	$(MSPROBE_VENV)/bin/python tests/bench/overhead.py
+
+bench-gpu: ## on a machine with a GPU, torch and Triton: right, and how quick? Under five minutes
+	$(PYTHON) -m tests.bench.gpu
+
+kernels-report: venv-triton ## registers, spills and loads of every Triton kernel, by architecture
+	$(TRITON_VENV)/bin/python -m tests.bench.kernels_report
 
 lint: venv ## ruff and mypy --strict
 	$(RUN)ruff check .
@@ -67,4 +97,5 @@ wheel: venv ## dist/*.whl
 	$(RUN)python -m build --wheel
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(MSPROBE_VENV) $(SGLANG_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MSPROBE_VENV) $(SGLANG_VENV) $(TRITON_VENV) $(ASCEND_FOLDER) dist build
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,9 +1,12 @@
 """The built wheel, installed with what it asks for into an empty environment without torch, and used there."""
 
+import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -11,17 +14,20 @@ import pytest
 
 from probe_patch import __version__
 from probe_patch.demo.fixture import ERAS, actor_file
+from probe_patch.runtime.stats.backends.library import ABI
 from tests.needs import needs
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "constraints" / "dev.txt"
 
 
-def run(*command: object, folder: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(
+    *command: object, folder: Path, check: bool = True, compiler: str = "no-such-compiler"
+) -> subprocess.CompletedProcess[str]:
     """Away from the checkout, and with nothing of this process's environment that could reach back to it."""
     mine = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "DUMP_ON")
     env = {name: value for name, value in os.environ.items() if name not in mine}
-    env |= {"PIP_CONSTRAINT": str(CONSTRAINTS), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    env |= {"PIP_CONSTRAINT": str(CONSTRAINTS), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "CC": compiler}
     done = subprocess.run(list(map(str, command)), cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0 or not check, done.stdout + done.stderr
     return done
@@ -32,13 +38,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("wheel")
 
 
+def build(folder: Path, compiler: str) -> Path:
+    folder.mkdir()
+    command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
+    run(*command, folder=folder, compiler=compiler)
+    (built,) = folder.iterdir()
+    return built
+
+
 @pytest.fixture(scope="module")
 def wheel(folder: Path) -> Path:
     index = run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "packaging", folder=folder, check=False)
     needs(index.returncode == 0, "no package index can be reached, and the wheel's requirements come from one")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "dist", ROOT, folder=folder)
-    (built,) = (folder / "dist").iterdir()
-    return built
+    return build(folder / "dist", "no-such-compiler")
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +67,37 @@ def relative_files(folder: Path, base: Path) -> list[Path]:
     return [path for path in files if "__pycache__" not in path.parts]
 
 
-def test_it_is_complete_and_holds_nothing_else(wheel: Path) -> None:
-    expected = {str(path) for path in relative_files(ROOT / "probe_patch", ROOT)}
+def sources() -> set[str]:
+    """What of the checkout belongs into a wheel; an editable install has the library beside its source."""
+    found = {str(path) for path in relative_files(ROOT / "probe_patch", ROOT) if path.suffix != ".so"}
     for data in ("templates", "fixtures"):
-        expected |= {f"probe_patch/{path}" for path in relative_files(ROOT / data, ROOT)}
+        found |= {f"probe_patch/{path}" for path in relative_files(ROOT / data, ROOT)}
+    return found
+
+
+def held(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert held == expected
-    assert {"probe_patch/py.typed", "probe_patch/templates/slime/prelude.py"} <= held
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def test_without_a_compiler_it_is_complete_and_pure_and_holds_nothing_else(wheel: Path) -> None:
+    assert held(wheel) == sources()
+    assert {"probe_patch/py.typed", "probe_patch/templates/slime/prelude.py"} <= held(wheel)
     assert wheel.name == f"probe_patch-{__version__}-py3-none-any.whl"
+
+
+def test_with_a_compiler_it_holds_the_library_besides(folder: Path) -> None:
+    compiler = os.environ.get("CC", "cc")
+    needs(shutil.which(compiler) is not None, "a C compiler is missing")
+    wheel = build(folder / "compiled", compiler)
+    library = "probe_patch/runtime/stats/backends/native/statistics.so"
+    assert held(wheel) - sources() == {library}
+    assert sources() <= held(wheel)
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name == f"probe_patch-{__version__}-py3-none-{platform}.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extract(library, folder)
+    assert ctypes.CDLL(str(folder / library)).probe_patch_abi() == ABI
 
 
 def test_the_environment_is_sound_and_small(installed: Path, folder: Path) -> None:

@@ -6,30 +6,29 @@ from itertools import chain
 from pathlib import Path
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
-from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord
+from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord, TensorTexts
 from probe_patch.runtime.json_text import BARE, JsonStyle, string_text
-from probe_patch.runtime.number_texts import NumberTexts
 
 
-def entry_line(entry: str, record: Record, numbers: NumberTexts | None, style: JsonStyle = BARE) -> str:
-    """One entry of dump.json's ``data``, on one line; without numbers they are null."""
-    return f"{string_text(entry)}: {_record_text(record, numbers, style)}"
+def entry_line(entry: str, record: Record, tensors: TensorTexts, style: JsonStyle = BARE) -> str:
+    """One entry of dump.json's ``data``, on one line."""
+    return f"{string_text(entry)}: {_record_text(record, tensors, style)}"
 
 
 # One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops.
-def _record_text(record: Record, numbers: NumberTexts | None, style: JsonStyle) -> str:
+def _record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
     if type(record) is TensorRecord:
-        return record.text(numbers)
+        return tensors.text(record)
     parts: list[str] = []
     if isinstance(record, SavedRecord):
         record = record.members()
     if isinstance(record, Mapping):
         for name, part in record.items():
-            parts.append(f"{string_text(name)}: {_record_text(part, numbers, style)}")
+            parts.append(f"{string_text(name)}: {_record_text(part, tensors, style)}")
         return f"{{{', '.join(parts)}}}"
     if isinstance(record, list | tuple):
         for part in record:
-            parts.append(_record_text(part, numbers, style))  # noqa: PERF401
+            parts.append(_record_text(part, tensors, style))  # noqa: PERF401
         return f"[{', '.join(parts)}]"
     return style.leaf(record)
 

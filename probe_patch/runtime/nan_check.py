@@ -13,7 +13,7 @@ from probe_patch.runtime.log import LOGGER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from probe_patch.runtime.stats.rows import Readings
+    from probe_patch.runtime.capture.forms import TensorTexts
 
 Entry: TypeAlias = "tuple[str, Record]"
 Content: TypeAlias = Literal["finite", "inf", "nan"]
@@ -72,16 +72,14 @@ class NanCheck:
         return {"nan_check": {name: None if culprit is None else asdict(culprit) for name, culprit in found.items()}}
 
     def keep(
-        self, finished: Sequence[Entry], readings: Readings | None, module_of: Callable[[str], str | None]
+        self, finished: Sequence[Entry], texts: TensorTexts, module_of: Callable[[str], str | None]
     ) -> list[Entry]:
-        """Those of these entries that hold a NaN or an infinity. Without readings, none.
+        """Those of these entries that hold a NaN or an infinity.
 
         Args:
             module_of: the entry of the innermost module around an entry.
         """
-        if readings is None:
-            return []
-        tensors = {entry: list(_not_finite(entry, record, readings)) for entry, record in finished}
+        tensors = {entry: list(_not_finite(entry, record, texts)) for entry, record in finished}
         self._find(_Findings(tensors, dict(finished), module_of, self._rank))
         return [(entry, record) for entry, record in finished if tensors[entry]]
 
@@ -183,19 +181,17 @@ def _content(tensor: _Tensor) -> Content:
     return "nan" if tensor.has_nan else "inf"
 
 
-def _not_finite(entry: str, record: Record, readings: Readings) -> Iterator[_Tensor]:
+def _not_finite(entry: str, record: Record, texts: TensorTexts) -> Iterator[_Tensor]:
     if not isinstance(record, Mapping):
         return
-    outputs = [tensor.number for _, tensor in _tensors(record.get("output"), "")]
+    outputs = [tensor for _, tensor in _tensors(record.get("output"), "")]
     for key, value in record.items():
         for place, tensor in _tensors(value, _SIDES.get(key, key)):
-            if tensor.taken.row is None or not readings.has(tensor.taken.row):
-                continue
-            counts = readings.counts(tensor.taken.row)
-            if counts.nan or counts.infinite:
+            counts = texts.counts(tensor)
+            if counts is not None and (counts.nan or counts.infinite):
                 # Parameters are recorded last, but were there before the outputs.
                 is_earlier = key == "parameters" and outputs
-                order = (min(outputs), 0) if is_earlier else (tensor.number, 1)
+                order = (min(outputs), 0) if is_earlier else (tensor, 1)
                 yield _Tensor(order, entry, key, place, counts.nan > 0, counts.infinite > 0)
 
 

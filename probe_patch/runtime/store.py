@@ -3,32 +3,33 @@
 One store is one phase of one step of one process. It knows nothing of modules, hooks or files.
 """
 
+from __future__ import annotations
+
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.names import ModuleName
 from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
-from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.stacks import CallStacks
-from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE, JsonStyle
-from probe_patch.runtime.nan_check import NanCheck
-from probe_patch.runtime.number_texts import NumberTexts
-from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.rows import Readings
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 
 if TYPE_CHECKING:
-    from probe_patch.runtime.capture.forms import Record
+    from collections.abc import Iterator
+
+    from probe_patch.runtime.capture.forms import Record, TensorTexts
     from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.names import CallName
+    from probe_patch.runtime.capture.selection import Selection
+    from probe_patch.runtime.capture.wanted import Wanted
+    from probe_patch.runtime.nan_check import NanCheck
+    from probe_patch.runtime.problems import Problems
 
 
-_EMPTY_RECORD: Final[dict[str, "Record"]] = {"input_args": [], "input_kwargs": {}, "output": []}
+_EMPTY_RECORD: Final[dict[str, Record]] = {"input_args": [], "input_kwargs": {}, "output": []}
 
 
 class Enclosure(NamedTuple):
@@ -125,7 +126,7 @@ class Store:
         return self.latest
 
     def open_call(
-        self, name: "CallName", parent: Call | None, during: ForwardPass, handled: BaseException | None
+        self, name: CallName, parent: Call | None, during: ForwardPass, handled: BaseException | None
     ) -> Call:
         """Begin the next forward: its number, its parent, its call stack. The caller holds ``lock``."""
         label = name.label
@@ -163,7 +164,7 @@ class Store:
             del self._open[call]
             self._finished.append(call)
 
-    def add_backward(self, backward: "Backward") -> None:
+    def add_backward(self, backward: Backward) -> None:
         """A gradient of this call has arrived. The caller holds ``lock``."""
         call = backward.call
         if call not in self._backwards:
@@ -177,7 +178,7 @@ class Store:
         self._firings[key] = firing + 1
         return module.parameters_gradient(firing)
 
-    def add_parameter_gradient(self, entry: str, parameter: str, gradient: "Record") -> None:
+    def add_parameter_gradient(self, entry: str, parameter: str, gradient: Record) -> None:
         """One parameter's gradient of one backward pass. The caller holds ``lock``."""
         self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
 
@@ -214,23 +215,23 @@ class Store:
             self.saved = {}
             self._flushed += len(finished)
             self._finish_files()
-            readings = self._readings()
+            with ApartFromTheRun():
+                tensors = self.recorder.read(self._style)
             if self._nan_check is not None:
-                finished = self._kept(self._nan_check, finished, readings)
+                finished = self._kept(self._nan_check, finished, tensors)
             if self.wanted.values:
-                numbers = None if readings is None else NumberTexts(readings, self._style)
-                self.lines += [self._line(entry, record, numbers) for entry, record in finished]
+                self.lines += [self._line(entry, record, tensors) for entry, record in finished]
 
     def _kept(
-        self, nan_check: NanCheck, finished: "list[tuple[str, Record]]", readings: Readings | None
-    ) -> "list[tuple[str, Record]]":
-        kept = nan_check.keep(finished, readings, self.parents().get)
+        self, nan_check: NanCheck, finished: list[tuple[str, Record]], tensors: TensorTexts
+    ) -> list[tuple[str, Record]]:
+        kept = nan_check.keep(finished, tensors, self.parents().get)
         self._dropped |= {entry for entry, _ in finished} - {entry for entry, _ in kept}
         return kept
 
     def _finish_files(self) -> None:
         try:
-            with apart_from_the_run():
+            with ApartFromTheRun():
                 self.recorder.finish()
         except Exception as error:
             self.problems.note("saving tensors", error)
@@ -242,17 +243,9 @@ class Store:
                 return around.backward
         return None
 
-    def _line(self, entry: str, record: "Record", numbers: NumberTexts | None) -> str:
+    def _line(self, entry: str, record: Record, tensors: TensorTexts) -> str:
         try:
-            return entry_line(entry, record, numbers, self._style)
+            return entry_line(entry, record, tensors, self._style)
         except Exception as error:
             self.problems.note("encoding an entry", error)
-            return entry_line(entry, _EMPTY_RECORD, None)
-
-    def _readings(self) -> Readings | None:
-        try:
-            with apart_from_the_run():
-                return self.recorder.read()
-        except Exception as error:
-            self.problems.note("reading the statistics", error)
-            return None
+            return entry_line(entry, _EMPTY_RECORD, tensors)

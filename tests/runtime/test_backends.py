@@ -99,7 +99,7 @@ def test_what_cannot_be_had_is_said_once_per_process_and_in_every_dump(
         problems = Problems(set())
         table = StatisticsTable(problems, backends=backends)
         row = table.add(ones(4), Kind.FLOAT)
-        assert table.read().summary(row).norm == 2.0
+        assert table.read().summary(row, Kind.FLOAT, False).norm == 2.0
         (problem,) = problems.all()
         assert problem.kind == "choosing a statistics backend"
         assert problem.message in caplog.text
@@ -116,7 +116,7 @@ def test_a_backend_that_fails_gives_way_to_the_reference(modules: Modules, caplo
         table.launch()
         rows.append(table.add(ones(16), Kind.FLOAT))
         readings = table.read()
-        assert [readings.summary(row).norm for row in rows] == [1.0, 2.0, 3.0, 4.0]
+        assert [readings.summary(row, Kind.FLOAT, False).norm for row in rows] == [1.0, 2.0, 3.0, 4.0]
         (problem,) = problems.all()
         assert problem.message.startswith("fake failed on cpu (RuntimeError: it does")
     assert isinstance(fake, Fake)
@@ -144,7 +144,7 @@ def test_a_batch_stays_inside_one_block(modules: Modules, monkeypatch: pytest.Mo
     table = StatisticsTable(Problems(set()), backends=backends)
     rows = [table.add(torch.full((1,), float(number)), Kind.FLOAT) for number in range(10)]
     readings = table.read()
-    assert [readings.summary(row).maximum for row in rows] == list(range(10))
+    assert [readings.summary(row, Kind.FLOAT, False).maximum for row in rows] == list(range(10))
     backend = backends.on(HOST, False).backend
     assert isinstance(backend, Fake)
     assert backend.batches == [4, 4, 2]

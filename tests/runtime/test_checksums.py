@@ -15,14 +15,15 @@ from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
-from probe_patch.runtime.stats.checksums import host_crc, host_xor, layout
+from probe_patch.runtime.stats.apart import ApartFromTheRun
+from probe_patch.runtime.stats.checksums import host_crc, host_xor, layout, pending, table
 from probe_patch.runtime.stats.checksums.host_crc import crc32
 from probe_patch.runtime.stats.checksums.host_xor import by_numpy, by_torch, xor64
-from probe_patch.runtime.stats.checksums.pending import value_of
+from probe_patch.runtime.stats.checksums.pending import Block, value_of
 from probe_patch.runtime.stats.checksums.polynomial import joined
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
 from tests.needs import needs
+from tests.runtime.checksum_values import VALUES
 
 VIEWS: list[Callable[[Tensor], Tensor]] = [
     lambda x: x,
@@ -109,10 +110,10 @@ def test_they_are_those_of_the_bytes_in_row_major_order(
     ids=["bf16", "fp8", "fp4", "scalar", "whole-scalar", "conjugate", "negative", "empty", "empty-across", "parameter"],
 )
 def test_known_bytes(tensor: Tensor, raw: bytes) -> None:
-    table = ChecksumTable(Problems(set()))
-    with apart_from_the_run():
+    checksums = ChecksumTable(Problems(set()))
+    with ApartFromTheRun():
         values = tensor.detach()
-        found = table.crc32(values), table.xor64(values)
+        found = checksums.crc32(values), checksums.xor64(values)
     assert [value_of(checksum) for checksum in found] == [zlib.crc32(raw), xor_of(raw)]
 
 
@@ -142,3 +143,54 @@ def test_the_quickest_library_that_loads_is_used(monkeypatch: pytest.MonkeyPatch
 @given(st.binary(max_size=50), st.binary(max_size=50))
 def test_checksums_of_parts_are_joined(first: bytes, second: bytes) -> None:
     assert joined(zlib.crc32(first), zlib.crc32(second), len(second)) == zlib.crc32(first + second)
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES.keys())
+@pytest.mark.parametrize("piece", [1, 5, 1 << 20])
+def test_a_device_without_kernels(monkeypatch: pytest.MonkeyPatch, values: Tensor, piece: int) -> None:
+    monkeypatch.setattr(layout, "PIECE_ELEMENTS", piece)
+    monkeypatch.setattr(host_crc, "PIECE_ELEMENTS", piece)
+    problems = Problems(set())
+    # The host plays the part of a device.
+    rows = table._DeviceRows(torch.device("cpu"), problems)
+    found = rows.crc32(values), rows.xor64(values)
+    rows.read()
+    assert [value_of(checksum) for checksum in found] == [crc32(values), xor64(values)]
+    assert [(problem.count, "CRC-32 is taken on the host" in problem.message) for problem in problems.all()] == [
+        (1, True)
+    ]
+
+
+def test_kernels_that_fail_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        launches = 0
+
+        def crc32(self, raw: Tensor, block: Block, row: int) -> None:
+            self.launches += 1
+            block.words[row] = 1
+            raise RuntimeError("no kernel image is available")
+
+        xor64 = crc32
+
+    kernels = Failing()
+    monkeypatch.setattr(table, "kernels_on", lambda device: kernels)
+    problems = Problems(set())
+    rows = table._DeviceRows(torch.device("cpu"), problems)
+    values = torch.arange(8.0)
+    found = rows.crc32(values), rows.xor64(values), rows.crc32(values)
+    rows.read()
+    assert [value_of(checksum) for checksum in found] == [crc32(values), xor64(values), crc32(values)]
+    assert kernels.launches == 1
+    (problem,) = problems.all()
+    assert "no kernel image is available" in problem.message
+    assert problem.count == 1
+
+
+def test_more_checksums_than_one_block_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "ROWS_PER_BLOCK", 3)
+    monkeypatch.setattr(pending, "ROWS_PER_BLOCK", 3)
+    rows = table._DeviceRows(torch.device("cpu"), Problems(set()))
+    found = [rows.xor64(torch.tensor([number])) for number in range(8)]
+    assert [value_of(checksum) for checksum in found] == [None] * 8
+    rows.read()
+    assert [value_of(checksum) for checksum in found] == list(range(8))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from probe_patch.runtime.capture.forward_hooks import ForwardHooks
+from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.debugger import PrecisionDebugger
@@ -35,7 +38,7 @@ def problems_of(dump: DumpOnDisk) -> dict[str, int]:
         (StatisticsTable, "add", "measuring a tensor", 16),
         (StatisticsTable, "read", "reading the statistics", 1),
         (CallStacks, "add", "recording a module's inputs", 5),
-        (nn.Module, "register_forward_hook", "hooking a module", 5),
+        (ForwardHooks, "after", "hooking a module", 5),
     ],
 )
 def test_a_failing_part_is_noted_and_the_rest_is_written(
@@ -64,8 +67,8 @@ def test_without_statistics_the_records_are_still_there(record: Record, monkeypa
 def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
     record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unwritable(recorder: Recorder, entry: str, value: object) -> Any:
-        whole = output(recorder, entry, value)
+    def unwritable(recorder: Recorder, call: Call, value: object) -> Any:
+        whole = output(recorder, call, value)
         return object() if isinstance(value, Tensor) and value.shape == (2, 8) else whole
 
     output = Recorder.output
@@ -110,29 +113,48 @@ def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(
     assert "starting: NotADirectoryError" in caplog.text
 
 
-@pytest.mark.parametrize("stuck", ["a module's", "a tensor's"])
-def test_a_hook_that_will_not_go_does_not_keep_the_others(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stuck: str
-) -> None:
+class Sticky(OrderedDict[int, Any]):
+    """Hooks of a module that will not go."""
+
+    def pop(self, *_: object) -> Any:
+        raise RuntimeError("broken on purpose")
+
+
+def test_a_modules_hook_that_will_not_go_does_not_keep_the_others(debugger: PrecisionDebugger, tmp_path: Path) -> None:
     model = Mlp()
-    on_modules = 2 + 2 * 5 + 3 * 2
     debugger.start(model)
     output = model(ones(2, 4).requires_grad_())
+    model.norm._forward_pre_hooks = Sticky(model.norm._forward_pre_hooks)
+    debugger.stop()
+    others = [module for module in model.modules() if module is not model.norm]
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in others)
+    assert not any(parameter._backward_hooks for parameter in model.parameters())
+    assert not output._backward_hooks
+    assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
+
+
+def test_a_tensors_hook_that_will_not_go_does_not_keep_the_others(
+    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Mlp()
+    debugger.start(model)
+    output = model(ones(2, 4).requires_grad_())
+    on_parameters = 3 * 2
     original, calls = RemovableHandle.remove, []
 
     def first_fails(handle: RemovableHandle) -> None:
         calls.append(handle)
-        if len(calls) == (1 if stuck == "a module's" else on_modules + 1):
+        if len(calls) == on_parameters + 1:
             raise RuntimeError("broken on purpose")
         original(handle)
 
     monkeypatch.setattr(RemovableHandle, "remove", first_fails)
     debugger.stop()
-    assert not any(module._forward_hooks for module in model.modules())
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())
     assert not output._backward_hooks
     # Per module, one output and one node that passes the input's share on.
-    assert len(calls) == on_modules + 2 * 5
+    assert len(calls) == on_parameters + 2 * 5
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 

@@ -11,6 +11,7 @@ from probe_patch.runtime.capture.nested import MOST_PARTS
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.plain import plain_values
+from tests.runtime.calls import CALL
 from tests.runtime.configs import recorded
 from tests.runtime.toys import Around, Echo, ones
 
@@ -28,7 +29,7 @@ def doubled(depth: int) -> list[object]:
 def test_a_structure_that_repeats_itself_too_often_is_null_and_a_problem() -> None:
     problems = Problems(set())
     recorder = Recorder(Statistics(problems), problems)
-    assert recorder.arguments("x", (doubled(300), 1)) == [None, {"type": "int", "value": 1}]
+    assert recorder.arguments(CALL, (doubled(300), 1)) == [None, {"type": "int", "value": 1}]
     (problem,) = problems.all()
     assert problem.message == f"ValueError: a value has more than {MOST_PARTS} parts"
 
@@ -36,14 +37,14 @@ def test_a_structure_that_repeats_itself_too_often_is_null_and_a_problem() -> No
 def test_each_value_may_have_as_many_parts() -> None:
     problems = Problems(set())
     large = [[1]] * (MOST_PARTS // 2 - 1)
-    first, second = Recorder(Statistics(problems), problems).arguments("x", (large, large))
+    first, second = Recorder(Statistics(problems), problems).arguments(CALL, (large, large))
     assert first == second and first is not None
     assert problems.all() == ()
 
 
 def test_what_is_shared_is_recorded_wherever_it_stands() -> None:
     shared = [1]
-    record = Recorder(Statistics(Problems(set())), Problems(set())).output("x", [shared, {"a": shared}])
+    record = Recorder(Statistics(Problems(set())), Problems(set())).output(CALL, [shared, {"a": shared}])
     assert record == [[{"type": "int", "value": 1}], {"a": [{"type": "int", "value": 1}]}]
 
 

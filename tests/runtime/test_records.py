@@ -13,10 +13,9 @@ from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE
-from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
 from probe_patch.runtime.stats.backends import reference
+from tests.runtime.calls import CALL
 from tests.runtime.toys import Packed, Pair, ones
 
 TENSOR_KEYS = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad"]
@@ -38,13 +37,13 @@ class Written:
         self.recorder = Recorder(Statistics(self.problems), self.problems)
 
     def json(self, record: Any) -> Any:
-        return json.loads("{" + entry_line("entry", record, NumberTexts(self.recorder.read(), BARE)) + "}")["entry"]
+        return json.loads("{" + entry_line("entry", record, self.recorder.read(BARE)) + "}")["entry"]
 
 
 def written(value: object, keyword: str = "value") -> Any:
     writer = Written()
-    with apart_from_the_run():
-        record = writer.recorder.keywords("x", {keyword: value})
+    with writer.recorder.recording():
+        record = writer.recorder.keywords(CALL, {keyword: value})
     found = writer.json(record)[keyword]
     assert writer.problems.all() == ()
     return found
@@ -171,7 +170,9 @@ def test_tensors_are_found_inside_containers() -> None:
 )
 def test_outputs_are_brought_to_a_list(output: object, shape: str) -> None:
     writer = Written()
-    assert outline(writer.json(writer.recorder.output("x", output))) == shape
+    with writer.recorder.recording():
+        record = writer.recorder.output(CALL, output)
+    assert outline(writer.json(record)) == shape
 
 
 def outline(record: Any) -> str:
@@ -212,8 +213,8 @@ def test_a_failing_statistic_leaves_the_record_without_numbers_and_the_next_has_
     problems = Problems(set())
     recorder = Recorder(Statistics(problems), problems)
     with recorder.recording():
-        records = recorder.arguments("x", (ones(2), ones(4)))
-    line = entry_line("e", {"r": records}, NumberTexts(recorder.read(), BARE))
+        records = recorder.arguments(CALL, (ones(2), ones(4)))
+    line = entry_line("e", {"r": records}, recorder.read(BARE))
     found = json.loads("{" + line + "}")["e"]["r"]
     assert [(record["shape"], record["Max"]) for record in found] == [([2], None), ([4], 1.0)]
     (problem,) = problems.all()
@@ -226,7 +227,7 @@ def test_a_value_that_cannot_be_looked_at_is_null_and_its_neighbours_are_kept() 
             raise RuntimeError("no items")
 
     writer = Written()
-    first, second = writer.json({"args": writer.recorder.arguments("x", (Hostile(), 1))})["args"]
+    first, second = writer.json({"args": writer.recorder.arguments(CALL, (Hostile(), 1))})["args"]
     assert (first, second) == (None, {"type": "int", "value": 1})
     assert writer.problems.all()[0].message == "RuntimeError: no items"
 
@@ -263,7 +264,9 @@ def test_tensors_inside_torch_func_have_no_numbers() -> None:
     writer = Written()
 
     def looked_at(x: Tensor) -> Tensor:
-        seen.extend(writer.json({"args": writer.recorder.arguments("x", (x,))})["args"])
+        with writer.recorder.recording():
+            records = writer.recorder.arguments(CALL, (x,))
+        seen.extend(writer.json({"args": records})["args"])
         return x.sum()
 
     torch.func.vmap(looked_at)(ones(2, 3))

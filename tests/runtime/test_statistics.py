@@ -1,5 +1,6 @@
 import math
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.plain import plain_values
-from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Summary
+from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Readings, Summary
 from probe_patch.runtime.stats.table import StatisticsTable
 
 INF, NAN = math.inf, math.nan
@@ -25,14 +26,18 @@ INF, NAN = math.inf, math.nan
 
 def summaries(*tensors: Tensor) -> list[Summary | None]:
     table = StatisticsTable(Problems(set()))
-    rows = []
-    with apart_from_the_run():
+    found: list[Callable[[Readings], Summary] | None] = []
+    with ApartFromTheRun():
         for tensor in tensors:
             values = plain_values(tensor)
             kind = None if values is None else kind_of(values)
-            rows.append(None if values is None or kind is None else table.add(values, kind))
+            if values is None or kind is None:
+                found.append(None)
+            else:
+                row = table.add(values, kind)
+                found.append(methodcaller("summary", row, kind, values.dim() == 0))
         readings = table.read()
-    return [None if row is None else readings.summary(row) for row in rows]
+    return [None if summarise is None else summarise(readings) for summarise in found]
 
 
 def summary(tensor: Tensor) -> Summary | None:
@@ -135,6 +140,7 @@ def test_tensors_without_statistics(tensor: Tensor) -> None:
 
 
 def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     floats = torch.linspace(-3, 5, 1001, dtype=torch.float32)
     whole = summaries(floats, floats.to(torch.int64), floats.to(torch.complex64), floats.to(torch.bfloat16))
     monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 64)
@@ -146,6 +152,7 @@ def test_large_tensors_are_reduced_in_pieces(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_norm_of_many_pieces_keeps_to_float64s_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     monkeypatch.setattr(reference, "CHUNK_ELEMENTS", 2)
     for size in (1e200, 1e-200):
         found = summary(torch.full((16,), size, dtype=torch.float64))
@@ -187,6 +194,7 @@ BASE = torch.linspace(-3, 5, 4 * 300).reshape(4, 300)
     "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint16, torch.bool, torch.complex64]
 )
 def test_no_copy_is_larger_than_a_piece(monkeypatch: pytest.MonkeyPatch, values: Tensor, dtype: torch.dtype) -> None:
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     base = torch.empty(0, dtype=dtype).set_(
         BASE.abs().mul(20).to(dtype).untyped_storage(), values.storage_offset(), values.shape, values.stride()
     )
@@ -243,9 +251,9 @@ def test_a_table_that_was_read_holds_no_device_memory() -> None:
     kind = kind_of(values)
     assert kind is not None
     row = table.add(values, kind)
-    assert table.read().summary(row).norm == pytest.approx(math.sqrt(3))
-    assert table.read().devices == {}
-    assert table.add(values, kind).number == 0
+    assert table.read().summary(row, kind, False).norm == pytest.approx(math.sqrt(3))
+    assert table.read().devices == []
+    assert table.add(values, kind) == 0
 
 
 def test_autocast_and_inference_mode_change_nothing() -> None:

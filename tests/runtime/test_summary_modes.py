@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.capture.contents import NUMBER_KEYS, Chosen, NumberName
+from probe_patch.runtime.capture.contents import NUMBER_KEYS, NumberName, Statistics
+from probe_patch.runtime.capture.forms import Look
 from probe_patch.runtime.json_text import BARE
-from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
@@ -73,10 +73,11 @@ def test_a_checksum_is_of_what_the_values_were_when_they_were_seen(tmp_path: Pat
 
 def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
     problems = Problems(set())
-    contents = Chosen(names, problems)
-    taken = contents.take(tensor)
+    contents = Statistics(problems, names)
+    contents.take(tensor)
     contents.launch()
-    found = json.loads(f'{{{contents.before(taken, NumberTexts(contents.read(), BARE))}"end": 0}}')
+    look = Look("torch.Tensor", tensor.dtype, tuple(tensor.shape), False, kind_of(tensor))
+    found = json.loads(f'{{{contents.read(BARE).before(0, look)}"end": 0}}')
     assert problems.all() == ()
     return {name: found[NUMBER_KEYS[name]] for name in names}
 

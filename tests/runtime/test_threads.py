@@ -1,9 +1,12 @@
 """Forwards on other threads while recordings begin and end."""
 
+import contextlib
+import gc
 import json
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -301,11 +304,12 @@ def test_two_recordings_of_two_models_are_not_mixed(records_modules: bool) -> No
     assert [functions_of(dump).count("Torch.tan") for dump in (first, second)] == [1, 1]
 
 
-def test_a_pass_that_was_interrupted_hides_nothing_from_another_recording() -> None:
-    class Interrupted(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            raise KeyboardInterrupt
+class Interrupted(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        raise KeyboardInterrupt
 
+
+def test_a_pass_that_was_interrupted_hides_nothing_from_another_recording() -> None:
     model = Around(Interrupted())
     first, second = Recording(model=model), Recording(model=Around(nn.Identity()))
     first.start()
@@ -315,3 +319,20 @@ def test_a_pass_that_was_interrupted_hides_nothing_from_another_recording() -> N
     torch.tan(ones(1))
     assert "Torch.tan" in second.stop().names()
     first.stop()
+
+
+@pytest.mark.parametrize("records_modules", [True, False])
+def test_a_pass_that_was_interrupted_keeps_nothing_alive_after_the_stop(records_modules: bool) -> None:
+    recording = Recording(model=(model := Around(Interrupted())), records_modules=records_modules)
+
+    def run() -> weakref.ref[Around]:
+        on_the_stack = Around(nn.Identity())
+        with contextlib.suppress(KeyboardInterrupt):
+            model(ones(1))
+        return weakref.ref(on_the_stack)
+
+    recording.start()
+    left = run()
+    recording.stop()
+    gc.collect()
+    assert left() is None

@@ -24,13 +24,13 @@ from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.recomputed import FUNCTIONS
 from probe_patch.runtime.capture.shares import Passing, Share
 from probe_patch.runtime.capture.tensor_hooks import GradientHook
-from probe_patch.runtime.capture.unhooked import Unhooked
+from probe_patch.runtime.capture.unhooked import Method
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
 from tests.runtime.dumps import read_dump
 from tests.runtime.toys import Around, Dropping, Echo, Fails, InPlace, Mlp, Shared, ones
 
-HOOKS = (CallHook, GradientHook, Passing, Unhooked, OwnParameters)
+HOOKS = (CallHook, GradientHook, Passing, Method, OwnParameters)
 HOOK_FIELDS = [name for name in vars(nn.Module()) if "hooks" in name]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from probe_patch.config import Config
 from probe_patch.config.sections import NanCheckSection, Slice, StatisticsSection, SummaryMode, TensorSection
 from probe_patch.config.sections import Number as ConfigNumber
-from probe_patch.runtime.capture.contents import Chosen, Contents, NumberName, Statistics, WithCrc, Xor
+from probe_patch.runtime.capture.contents import Contents, NumberName, Statistics, WithCrc, Xor
 from probe_patch.runtime.problems import Problems
 
 _EVERY_ENTRY = ("",)
@@ -50,7 +50,7 @@ class Asked:
         if self.summary == "xor":
             return Xor(problems)
         numbers = {number for name in self.summary if (number := _NUMBERS[name]) is not None}
-        chosen = Chosen(numbers, problems)
+        chosen = Statistics(problems, numbers)
         return WithCrc(chosen, problems) if "md5" in self.summary else chosen
 
 

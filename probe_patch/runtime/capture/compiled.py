@@ -25,6 +25,11 @@ def inside_compiled(model: Model) -> set[int]:
     return {id(module) for root in roots for module in root.modules()} - outside
 
 
+def is_compiled(module: nn.Module) -> bool:
+    """Whether something of it runs compiled, by either of torch's two ways."""
+    return is_compiled_in_place(module) or is_wrapper(module)
+
+
 def is_wrapper(module: nn.Module) -> bool:
     """Whether ``torch.compile(module)`` made it; it is called as any module, and hands on to compiled code."""
     return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules

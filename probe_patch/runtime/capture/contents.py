@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
+from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.stats.checksums.pending import Checksum, value_of
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
 from probe_patch.runtime.stats.kinds import is_readable, kind_of
-from probe_patch.runtime.stats.rows import Readings, Row
 from probe_patch.runtime.stats.table import StatisticsTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from torch import Tensor
 
-    from probe_patch.runtime.number_texts import NumberTexts
+    from probe_patch.runtime.capture.forms import Look
+    from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
+    from probe_patch.runtime.stats.kinds import Kind
+    from probe_patch.runtime.stats.rows import Counts
 
 NumberName: TypeAlias = Literal["max", "min", "mean", "norm", "nan_count", "inf_count", "zero_count"]
 
@@ -31,133 +34,229 @@ NUMBER_KEYS: Final[dict[NumberName, str]] = {
 }
 """The keys of a record in their order, the first four as msProbe has them."""
 
-_SUMMARY: Final = '"Max": %s, "Min": %s, "Mean": %s, "Norm": %s, '
-_NO_SUMMARY: Final = _SUMMARY % (("null",) * 4)
+STATISTICS: Final[tuple[NumberName, ...]] = ("max", "min", "mean", "norm")
+"""What msProbe calls statistics."""
+
 _COUNTED: Final = frozenset({"nan_count", "inf_count", "zero_count"})
 
 
-class Taken(NamedTuple):
-    """What was taken of one tensor: where its numbers will be found, and its checksum."""
+_NO_CHECKSUM: Final = '"md5": null, '
 
-    row: Row | None
-    checksum: Checksum | None
-
-
-NOTHING: Final = Taken(None, None)
+NOTHING: Final = -1
+"""In place of a row, of a tensor without numbers."""
 
 
 class Contents(Protocol):
-    """Takes something of each tensor, and writes it down once the numbers are read from the device."""
+    """Takes something of each tensor, one after the other, and tells of it once the numbers are read from the device.
 
-    def take(self, values: Tensor) -> Taken:
-        """Take it of plain values, by the next ``launch`` at the latest."""
+    Where ``take`` raises, it has taken nothing, and the tensor is still the next one.
+    """
+
+    def take(self, values: Tensor | None) -> None:
+        """Of the next tensor, by the next ``launch`` at the latest. ``values`` are plain; of None there is nothing."""
+        ...
+
+    def take_again(self, place: int) -> None:
+        """The next tensor is this one, by its place since the last read, and as it was then."""
         ...
 
     def launch(self) -> None:
         """Take what is still to be taken: the values may change from then on."""
         ...
 
-    def read(self) -> Readings:
-        """The numbers of everything taken since the last read."""
+    def read(self, style: JsonStyle) -> Taken:
+        """What was taken since the last read."""
         ...
 
-    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        """The members of the record before ``requires_grad``, each with a comma; without numbers they are null."""
+    def nothing(self) -> Taken:
+        """Where reading failed: all numbers are null."""
         ...
 
-    def after(self, taken: Taken) -> str:
-        """The members of the record at its end, each behind a comma."""
+
+class Taken(Protocol):
+    """What was taken, by tensors' places since the read before."""
+
+    def before(self, place: int, look: Look) -> str:
+        """The members of a record before ``requires_grad``, each with a comma."""
+        ...
+
+    def after(self, place: int) -> str:
+        """The members of a record at its end, each behind a comma."""
+        ...
+
+    def counts(self, place: int) -> Counts | None:
+        """How many NaN and infinities a tensor has, where they were counted."""
         ...
 
 
 class Statistics:
-    """Maximum, minimum, mean and L2 norm: ``"statistics"``."""
+    """Numbers: ``"statistics"``, and the names in a list."""
 
-    def __init__(self, problems: Problems, counts: bool = False) -> None:
-        self._table = StatisticsTable(problems, counts)
+    def __init__(self, problems: Problems, numbers: Collection[NumberName] = STATISTICS) -> None:
+        self._columns = [index for index, name in enumerate(NUMBER_KEYS) if name in numbers]
+        self._form = "".join(f'"{key}": %s, ' for name, key in NUMBER_KEYS.items() if name in numbers)
+        self._counts = not _COUNTED.isdisjoint(numbers)
+        self._table = StatisticsTable(problems, self._counts)
+        self._rows: list[int] = []
 
-    def take(self, values: Tensor) -> Taken:
-        kind = kind_of(values)
-        return NOTHING if kind is None else Taken(self._table.add(values, kind), None)
+    def take(self, values: Tensor | None) -> None:
+        kind = None if values is None or not self._columns else kind_of(values)
+        self._rows.append(NOTHING if values is None or kind is None else self._table.add(values, kind))
+
+    def take_again(self, place: int) -> None:
+        self._rows.append(self._rows[place])
 
     def launch(self) -> None:
         self._table.launch()
 
-    def read(self) -> Readings:
-        return self._table.read()
+    def read(self, style: JsonStyle) -> _Numbers:
+        rows, self._rows = self._rows, []
+        numbers = NumberTexts(self._table.read(), style)
+        if self._counts or len(self._columns) != len(STATISTICS):
+            return _ChosenNumbers(rows, numbers, self._form, self._columns, self._counts)
+        return _Numbers(rows, numbers, self._form)
 
-    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        if taken.row is None or numbers is None or not numbers.has(taken.row):
-            return _NO_SUMMARY
-        return _SUMMARY % numbers.summary(taken.row)
+    def nothing(self) -> Taken:
+        return _Nothing(self._form.replace("%s", "null"))
 
-    def after(self, taken: Taken) -> str:
+
+class _Numbers:
+    """The four statistics of each tensor."""
+
+    def __init__(self, rows: list[int], numbers: NumberTexts, form: str) -> None:
+        self._rows = rows
+        self._numbers = numbers
+        self._form = form
+        self._none = form.replace("%s", "null")
+
+    def before(self, place: int, look: Look) -> str:
+        row = self._rows[place]
+        if row == NOTHING or look.kind is None or not self._numbers.has(row):
+            return self._none
+        return self._form % self._of(row, look.kind, look.is_scalar)
+
+    def after(self, place: int) -> str:
         return ""
 
+    def counts(self, place: int) -> Counts | None:
+        return None
 
-class Chosen(Statistics):
-    """The numbers named, and no others: a list. All are measured, but for counts that nobody asks for."""
+    def _of(self, row: int, kind: Kind, is_scalar: bool) -> tuple[object, ...]:
+        return self._numbers.summary(row, kind, is_scalar)
 
-    def __init__(self, numbers: Collection[NumberName], problems: Problems) -> None:
-        self._counts = not _COUNTED.isdisjoint(numbers)
-        super().__init__(problems, self._counts)
-        self._chosen = [(index, key) for index, (name, key) in enumerate(NUMBER_KEYS.items()) if name in numbers]
 
-    def take(self, values: Tensor) -> Taken:
-        return super().take(values) if self._chosen else NOTHING
+class _ChosenNumbers(_Numbers):
+    """Some of the numbers. All that a backend measures anyway were measured; counts, where one was asked for."""
 
-    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        if taken.row is None or numbers is None or not numbers.has(taken.row):
-            return "".join(f'"{key}": null, ' for _, key in self._chosen)
-        found = (*numbers.summary(taken.row), *(numbers.counts(taken.row) if self._counts else ()))
-        return "".join(f'"{key}": {found[index]}, ' for index, key in self._chosen)
+    def __init__(
+        self, rows: list[int], numbers: NumberTexts, form: str, columns: Sequence[int], has_counts: bool
+    ) -> None:
+        super().__init__(rows, numbers, form)
+        self._columns = columns
+        self._has_counts = has_counts
+
+    def counts(self, place: int) -> Counts | None:
+        row = self._rows[place]
+        return self._numbers.counts(row) if self._has_counts and row != NOTHING and self._numbers.has(row) else None
+
+    def _of(self, row: int, kind: Kind, is_scalar: bool) -> tuple[object, ...]:
+        found = (*super()._of(row, kind, is_scalar), *(self._numbers.counts(row) if self._has_counts else ()))
+        return tuple(found[column] for column in self._columns)
+
+
+class _Nothing:
+    """Of no tensor anything."""
+
+    def __init__(self, members: str) -> None:
+        self._members = members
+
+    def before(self, place: int, look: Look) -> str:
+        return self._members
+
+    def after(self, place: int) -> str:
+        return ""
+
+    def counts(self, place: int) -> Counts | None:
+        return None
 
 
 class WithCrc:
-    """A CRC-32 of the bytes besides, as eight hexadecimal digits: ``"md5"``, and ``"md5"`` in a list."""
+    """A CRC-32 of the bytes besides: ``"md5"``, and ``"md5"`` in a list."""
 
     def __init__(self, numbers: Contents, problems: Problems) -> None:
         self._numbers = numbers
-        self._checksums = ChecksumTable(problems)
+        self._table = ChecksumTable(problems)
+        self._checksums: list[Checksum | None] = []
 
-    def take(self, values: Tensor) -> Taken:
-        checksum = self._checksums.crc32(values) if is_readable(values) else None
-        return Taken(self._numbers.take(values).row, checksum)
+    def take(self, values: Tensor | None) -> None:
+        checksum = self._table.crc32(values) if values is not None and is_readable(values) else None
+        self._numbers.take(values)
+        self._checksums.append(checksum)
+
+    def take_again(self, place: int) -> None:
+        self._numbers.take_again(place)
+        self._checksums.append(self._checksums[place])
 
     def launch(self) -> None:
         self._numbers.launch()
 
-    def read(self) -> Readings:
-        self._checksums.read()
-        return self._numbers.read()
+    def read(self, style: JsonStyle) -> _NumbersAndCrc:
+        checksums, self._checksums = self._checksums, []
+        self._table.read()
+        return _NumbersAndCrc(self._numbers.read(style), checksums)
 
-    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        return self._numbers.before(taken, numbers)
+    def nothing(self) -> Taken:
+        return self._numbers.nothing()
 
-    def after(self, taken: Taken) -> str:
-        checksum = value_of(taken.checksum)
+
+class _NumbersAndCrc:
+    def __init__(self, numbers: Taken, checksums: list[Checksum | None]) -> None:
+        self._checksums = checksums
+        self.before = numbers.before
+        self.counts = numbers.counts
+
+    def after(self, place: int) -> str:
+        checksum = value_of(self._checksums[place])
         return ', "md5": null' if checksum is None else f', "md5": "{checksum:08x}"'
 
 
 class Xor:
-    """A checksum and no numbers, as sixteen hexadecimal digits; of no values null, as msProbe has it: ``"xor"``."""
+    """A checksum and no numbers: ``"xor"``."""
 
     def __init__(self, problems: Problems) -> None:
-        self._checksums = ChecksumTable(problems)
+        self._table = ChecksumTable(problems)
+        self._checksums: list[Checksum | None] = []
 
-    def take(self, values: Tensor) -> Taken:
-        return Taken(None, self._checksums.xor64(values)) if is_readable(values) and values.numel() else NOTHING
+    def take(self, values: Tensor | None) -> None:
+        # Of no bytes, null, as msProbe has it.
+        has_bytes = values is not None and is_readable(values) and values.numel()
+        self._checksums.append(self._table.xor64(values) if values is not None and has_bytes else None)
+
+    def take_again(self, place: int) -> None:
+        self._checksums.append(self._checksums[place])
 
     def launch(self) -> None:
         pass
 
-    def read(self) -> Readings:
-        self._checksums.read()
-        return Readings()
+    def read(self, style: JsonStyle) -> _Xors:
+        checksums, self._checksums = self._checksums, []
+        self._table.read()
+        return _Xors(checksums)
 
-    def before(self, taken: Taken, numbers: NumberTexts | None) -> str:
-        checksum = value_of(taken.checksum)
-        return '"md5": null, ' if checksum is None else f'"md5": "0x{checksum:016x}", '
+    def nothing(self) -> Taken:
+        return _Nothing(_NO_CHECKSUM)
 
-    def after(self, taken: Taken) -> str:
+
+class _Xors:
+    def __init__(self, checksums: list[Checksum | None]) -> None:
+        self._checksums = checksums
+
+    def before(self, place: int, look: Look) -> str:
+        checksum = value_of(self._checksums[place])
+        return _NO_CHECKSUM if checksum is None else f'"md5": "0x{checksum:016x}", '
+
+    def after(self, place: int) -> str:
         return ""
+
+    def counts(self, place: int) -> Counts | None:
+        return None

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
     import torch
 
-    from probe_patch.runtime.capture.contents import Contents, Taken
-    from probe_patch.runtime.number_texts import NumberTexts
+    from probe_patch.runtime.capture.contents import Taken
+    from probe_patch.runtime.stats.kinds import Kind
+    from probe_patch.runtime.stats.rows import Counts
     from probe_patch.runtime.tensor_files import TensorFile
 
 Record: TypeAlias = (
@@ -29,9 +30,16 @@ class Placement:
 
 
 class Look:
-    """What a record says of a tensor besides its numbers, as JSON: members before the numbers, and behind them."""
+    """What a record says of a tensor besides its numbers; shared by tensors that look alike.
 
-    __slots__ = ("after", "before")
+    Attributes:
+        before: the members before the numbers, as JSON.
+        after: those behind them.
+        kind: of the values looked at; None without any, or where they have no numbers.
+        is_scalar: whether these are a single value, of no dimension.
+    """
+
+    __slots__ = ("after", "before", "is_scalar", "kind")
 
     def __init__(
         self,
@@ -39,6 +47,7 @@ class Look:
         dtype: torch.dtype,
         shape: tuple[int | None, ...],
         requires_grad: bool,
+        kind: Kind | None,
         placement: Placement | None = None,
     ) -> None:
         """``shape`` is that of the values looked at; None stands for a length that is not known."""
@@ -47,35 +56,48 @@ class Look:
         if placement is not None:
             self.after += f', "device_mesh": {json.dumps(placement.device_mesh)}'
             self.after += f', "placements": {json.dumps(placement.placements)}'
+        self.kind = kind
+        self.is_scalar = not shape
 
 
-class TensorRecord:
-    """A tensor's record.
+class TensorRecord(int):
+    """A tensor's record: how many tensors of the dump were recorded before it. See ``Recorder.read`` for the rest.
 
-    Attributes:
-        look: what it says besides the numbers; shared by tensors that look alike.
-        taken: what was taken of its values, in the terms of ``contents``.
-        file: where its values are saved; None where they are not.
-        contents: of the dump.
-        number: how many tensors of the dump were recorded before it, and itself.
+    A bare number, as there are many of them: what the garbage collector has to look at is what makes it slow.
     """
 
-    __slots__ = ("contents", "file", "look", "number", "taken")
+    __slots__ = ()
 
-    def __init__(self, look: Look, taken: Taken, file: TensorFile | None, contents: Contents, number: int) -> None:
-        self.look = look
-        self.taken = taken
-        self.file = file
-        self.contents = contents
-        self.number = number
 
-    def text(self, numbers: NumberTexts | None) -> str:
-        """The record as JSON in dump.json's key order; without numbers they are null."""
-        look, taken, contents = self.look, self.taken, self.contents
-        text = f"{{{look.before}{contents.before(taken, numbers)}{look.after}"
-        if self.file is not None and self.file.name is not None:
-            text += f', "data_name": {json.dumps(self.file.name)}'
-        return f"{text}{contents.after(taken)}}}"
+class TensorTexts:
+    """Tensors that were recorded between two reads, with their numbers.
+
+    Args:
+        first: how many there were before them.
+        looks: of each.
+        files: of those whose values are saved.
+        taken: what was taken of each.
+    """
+
+    def __init__(self, first: int, looks: list[Look], files: Mapping[int, TensorFile], taken: Taken) -> None:
+        self._first = first
+        self._looks = looks
+        self._files = files
+        self._taken = taken
+
+    def text(self, record: TensorRecord) -> str:
+        """The record as JSON in dump.json's key order."""
+        place = record - self._first
+        look, taken = self._looks[place], self._taken
+        text = f"{{{look.before}{taken.before(place, look)}{look.after}"
+        file = self._files.get(record) if self._files else None
+        if file is not None and file.name is not None:
+            text += f', "data_name": {json.dumps(file.name)}'
+        return f"{text}{taken.after(place)}}}"
+
+    def counts(self, record: TensorRecord) -> Counts | None:
+        """How many of its values are NaN, infinite and zero, where they were counted."""
+        return self._taken.counts(record - self._first)
 
 
 class SavedRecord:

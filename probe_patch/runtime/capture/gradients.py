@@ -85,30 +85,28 @@ class Gradients:
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
         """Look at the inputs, which the call may overwrite. None where nothing can flow back, or not as itself."""
-        if not torch.is_grad_enabled() or _get_level() is not None:
+        if not self._session.ran_with_gradients or _get_level() is not None:
             return None
         # Nothing is computed, only looked at; but a torch function mode would see even that.
-        with torch._C.DisableTorchFunction():
-            return Backward(call, tensors_in(args))
+        return Backward(call, tensors_in(args))
 
     def after(self, backward: Backward, output: object) -> None:
         """Hook what the call has made."""
-        with torch._C.DisableTorchFunction():
-            outputs = [output] if isinstance(output, Tensor) else _parts(output)
-            inputs, backward.edges = backward.edges, []
-            backward.arrived = [None] * len(outputs)
-            edges: list[Edge] = []
-            for index, tensor in enumerate(outputs):
-                if tensor.requires_grad:
-                    edge = edge_of(tensor)
-                    edges.append(edge)
-                    is_handed_on = edge in inputs
-                    handed_on = [i for i, behind in enumerate(inputs) if behind == edge] if is_handed_on else ()
-                    self._await(tensor, _Awaited(backward, index, handed_on))
-            if edges and backward.passed_on:
-                self._watch_shares(backward, inputs, edges)
-            # Only now are all identities of leaves used up.
-            backward.leaves = []
+        outputs = [output] if isinstance(output, Tensor) else _parts(output)
+        inputs, backward.edges = backward.edges, []
+        backward.arrived = [None] * len(outputs)
+        edges: list[Edge] = []
+        for index, tensor in enumerate(outputs):
+            if tensor.requires_grad:
+                edge = edge_of(tensor)
+                edges.append(edge)
+                is_handed_on = edge in inputs
+                handed_on = [i for i, behind in enumerate(inputs) if behind == edge] if is_handed_on else ()
+                self._await(tensor, _Awaited(backward, index, handed_on))
+        if edges and backward.passed_on:
+            self._watch_shares(backward, inputs, edges)
+        # Only now are all identities of leaves used up.
+        backward.leaves = []
 
     def takes(self, backward: Backward) -> bool:
         """Whether this backward, to which something has just arrived, is recorded."""
@@ -132,6 +130,7 @@ class Gradients:
         """Take the hooks off; of a pass that is still running or has failed, shares that are not whole are left out."""
         self._unfinished = {}
         handles, self._handles = self._handles, []
+        # Hands are laid on tensors, which a torch function mode of the run's would see.
         with torch._C.DisableTorchFunction():
             for handle in handles:
                 try:
@@ -143,9 +142,8 @@ class Gradients:
         if not self._session.enter():
             return
         try:
-            with self._session.store.recorder.recording():
-                for share in self._unfinished.pop(graph_pass, []):
-                    share.finish()
+            for share in self._unfinished.pop(graph_pass, []):
+                share.finish()
         except Exception as error:
             self._session.store.problems.note("recording a gradient", error)
         finally:
@@ -219,13 +217,12 @@ class _Arrival(GradientHook):
 
     def _take(self, gradient: Tensor) -> None:
         session = self._session
-        with session.store.recorder.recording():
-            now = GradientNow(session.store.recorder, gradient)
-            for awaited in self._awaited:
-                try:
-                    _take(session, awaited, now)
-                except Exception as error:  # noqa: PERF203
-                    session.store.problems.note("recording a gradient", error)
+        now = GradientNow(session.store.recorder, gradient)
+        for awaited in self._awaited:
+            try:
+                _take(session, awaited, now)
+            except Exception as error:  # noqa: PERF203
+                session.store.problems.note("recording a gradient", error)
 
 
 def _take(session: Session, awaited: _Awaited, gradient: GradientNow) -> None:

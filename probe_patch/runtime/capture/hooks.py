@@ -6,7 +6,8 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-import torch
+from torch._C import _current_graph_task_id, _get_tracing_state
+from torch.compiler import is_compiling
 
 if TYPE_CHECKING:
     from torch import nn
@@ -57,7 +58,8 @@ class BeforeForward(CallHook):
             self._session.leave()
 
     def _record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        session, has_gradients = self._session, torch.is_grad_enabled()
+        session = self._session
+        has_gradients = session.ran_with_gradients
         if self._parameters is not None and has_gradients:
             self._parameters.find_stand_ins(module)
         if inside_backward():
@@ -137,14 +139,14 @@ class AfterPass(CallHook):
 
 def is_traced() -> bool:
     """Whether torch.compile or torch.jit.trace is looking at what runs."""
-    return torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None
+    return is_compiling() or _get_tracing_state() is not None
 
 
 def is_no_pass() -> bool:
     """Whether what runs is compiled, traced or recomputed."""
-    return is_traced() or inside_backward()
+    return is_compiling() or _get_tracing_state() is not None or _current_graph_task_id() != -1
 
 
 def inside_backward() -> bool:
     """Whether autograd is running a backward pass on this thread."""
-    return torch._C._current_graph_task_id() != -1
+    return _current_graph_task_id() != -1

@@ -1,10 +1,13 @@
 """Puts the hooks on a model, and takes them off again."""
 
-from typing import Final, Protocol
+from typing import Final
 
-from probe_patch.runtime.capture.compiled import inside_compiled, is_compiled_in_place, is_wrapper
+from torch import nn
+
+from probe_patch.runtime.capture.compiled import inside_compiled, is_compiled, is_wrapper
+from probe_patch.runtime.capture.forward_hooks import ForwardHooks
 from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass, BeforeVisit, CallHook
-from probe_patch.runtime.capture.names import Model, NamedModule, named_modules
+from probe_patch.runtime.capture.names import Model, ModuleName, NamedModule, named_modules
 from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.unhooked import Unhooked
@@ -15,84 +18,90 @@ _COMPILED_IN_PLACE: Final = (
 )
 
 
-class Removable(Protocol):
-    """What was put somewhere and can be taken off."""
-
-    def remove(self) -> None: ...
-
-
 class ModuleCapture:
     """The hooks of one session on one model, from ``attach`` to ``detach``."""
 
     def __init__(self, session: Session) -> None:
         self._store = session.store
         self._session = session
-        self._handles: list[Removable] = []
+        self._passes = ForwardHooks()
+        self._calls = ForwardHooks()
+        self._unhooked = Unhooked(CallHook)
+        self._parameters: list[OwnParameters] = []
 
     def attach(self, model: Model) -> None:
         """Hook every module; one that cannot be hooked (a scripted one, say) is left out and noted."""
-        unseen = inside_compiled(model)
-        for named in named_modules(model):
-            self._note_compiled(named)
+        named_ones = list(named_modules(model))
+        unseen = self._unseen(model, named_ones)
+        for named in named_ones:
             try:
                 parameters = self._watch_parameters(named)
                 if id(named.module) not in unseen:
                     self._hook(named, parameters)
-            except Exception as error:
+            except Exception as error:  # noqa: PERF203
                 self._note_unhooked(named, error)
 
     def attach_unrecorded(self, model: Model) -> None:
         """Hook the modules only to know which threads they run on: at L1."""
-        unseen = inside_compiled(model)
-        for named in named_modules(model):
-            self._note_compiled(named)
+        named_ones = list(named_modules(model))
+        unseen = self._unseen(model, named_ones)
+        no_name = ModuleName("")
+        before, after = BeforeVisit(self._session, no_name), AfterPass(self._session, no_name)
+        for named in named_ones:
             if id(named.module) not in unseen:
-                self._hook_unrecorded(named)
+                try:
+                    self._hook_unrecorded(named, before, after)
+                except Exception as error:
+                    self._note_unhooked(named, error)
 
     def detach(self) -> None:
         """Remove every hook, whatever happens to single ones."""
-        handles, self._handles = self._handles, []
-        for handle in handles:
-            self._remove(handle)
+        self._passes.remove(self._note_left)
+        self._calls.remove(self._note_left)
+        self._unhooked.remove()
+        parameters, self._parameters = self._parameters, []
+        for one in parameters:
+            try:
+                one.remove()
+            except Exception as error:  # noqa: PERF203
+                self._note_left(error)
 
-    def _note_compiled(self, named: NamedModule) -> None:
-        if is_wrapper(named.module) or is_compiled_in_place(named.module):
+    def _unseen(self, model: Model, named_ones: list[NamedModule]) -> set[int]:
+        compiled = [named for named in named_ones if is_compiled(named.module)]
+        for named in compiled:
             sentence = _COMPILED_WRAPPER if is_wrapper(named.module) else _COMPILED_IN_PLACE
             self._store.problems.note("seeing inside a compiled module", sentence.format(name=named.name.label))
+        return inside_compiled(model) if compiled else set()
 
     def _watch_parameters(self, named: NamedModule) -> OwnParameters | None:
-        if not self._session.wanted.backward:
+        if not self._session.wanted.backward or _has_no_parameters(named.module):
             return None
         parameters = OwnParameters(self._session, named)
-        self._handles.append(parameters)
+        self._parameters.append(parameters)
         return parameters if parameters.names else None
 
     def _hook(self, named: NamedModule, parameters: OwnParameters | None) -> None:
         name, module = named.name, named.module
         if named.is_root:
-            self._handles.append(module.register_forward_pre_hook(BeforePass(self._session, name)))
-        before, after = BeforeForward(self._session, name, parameters), AfterForward(self._session, name)
-        self._handles.append(module.register_forward_pre_hook(before, with_kwargs=True))
-        self._handles.append(module.register_forward_hook(after, with_kwargs=True, always_call=True))
+            self._passes.before(module, BeforePass(self._session, name))
+        self._calls.before(module, BeforeForward(self._session, name, parameters), with_kwargs=True)
+        self._calls.after(module, AfterForward(self._session, name), with_kwargs=True)
         if named.is_root:
-            self._handles.append(module.register_forward_hook(AfterPass(self._session, name), always_call=True))
-        self._handles.append(Unhooked(module, CallHook))
+            self._passes.after(module, AfterPass(self._session, name))
+        self._unhooked.add(module)
 
-    def _hook_unrecorded(self, named: NamedModule) -> None:
-        name, module = named.name, named.module
-        before = BeforePass(self._session, name) if named.is_root else BeforeVisit(self._session, name)
-        try:
-            self._handles.append(module.register_forward_pre_hook(before))
-            self._handles.append(module.register_forward_hook(AfterPass(self._session, name), always_call=True))
-            self._handles.append(Unhooked(module, CallHook))
-        except Exception as error:
-            self._note_unhooked(named, error)
+    def _hook_unrecorded(self, named: NamedModule, before: BeforeVisit, after: AfterPass) -> None:
+        module = named.module
+        self._passes.before(module, BeforePass(self._session, named.name) if named.is_root else before)
+        self._passes.after(module, after)
+        self._unhooked.add(module)
 
     def _note_unhooked(self, named: NamedModule, error: Exception) -> None:
         self._store.problems.note("hooking a module", f"{named.name.label}: {type(error).__name__}: {error}")
 
-    def _remove(self, handle: Removable) -> None:
-        try:
-            handle.remove()
-        except Exception as error:
-            self._store.problems.note("removing a hook", error)
+    def _note_left(self, error: Exception) -> None:
+        self._store.problems.note("removing a hook", error)
+
+
+def _has_no_parameters(module: nn.Module) -> bool:
+    return not module._parameters and type(module).named_parameters is nn.Module.named_parameters

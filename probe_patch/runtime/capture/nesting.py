@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,13 +86,6 @@ class Call:
             call = call.parent
 
 
-class _Running(NamedTuple):
-    """A running pass through a root: where on the call stack, from the bottom, and the identity of its frame."""
-
-    height: int
-    frame: int
-
-
 class _Here(threading.local):
     """All nestings that may have something open on the current thread."""
 
@@ -114,11 +107,17 @@ class Nesting(threading.local):
         is_in_a_function: whether the outermost open call runs, without gradients, inside an autograd function.
     """
 
-    def __init__(self, is_open: Callable[[], bool]) -> None:
-        """``is_open`` tells whether the session is."""
+    def __init__(self, is_open: Callable[[], bool], passes: list[list[FrameType]]) -> None:
+        """For one thread.
+
+        Args:
+            is_open: tells whether the session is.
+            passes: those that run on each thread. A frame keeps a whole call stack alive: the session empties them.
+        """
         self._is_open = is_open
         self._open: list[Call] = []
-        self._running: list[_Running] = []
+        self._running: list[FrameType] = []
+        passes.append(self._running)
         self.latest: ForwardPass | None = None
         self.flowing: ForwardPass | None = None
         self.repeated: list[tuple[CallName, Backward | None]] = []
@@ -136,8 +135,7 @@ class Nesting(threading.local):
 
     def _runs(self) -> bool:
         if self._running:
-            frames = _frames_from_the_bottom(sys._getframe(1))
-            self._running = _still(self._running, frames)
+            self._drop_ended(sys._getframe(1))
             if not self._running:
                 self._open.clear()
         return self.is_in_module and self._is_open()
@@ -166,20 +164,25 @@ class Nesting(threading.local):
         torch calls no hook when a KeyboardInterrupt or SystemExit leaves a module, so a pass counts as running only
         while its frame is on the stack.
         """
-        around = _frames_from_the_bottom(frame.f_back)
-        self._running = _still(self._running, around)
+        if not self._is_open():
+            return False
+        self._drop_ended(frame.f_back)
         is_outermost = not self._running
         if is_outermost:
             self._open.clear()
-        self._running.append(_Running(len(around), id(frame)))
+        self._running.append(frame)
         self._is_here()
         return is_outermost
 
     def leave_pass(self) -> None:
         """The innermost pass is over."""
-        if self._running:
-            self._running.pop()
+        del self._running[-1:]
         self._may_be_gone()
+
+    def _drop_ended(self, frame: FrameType | None) -> None:
+        # Where the innermost is on the stack, those around it are.
+        while (innermost := self._running[-1:]) and not _is_around(innermost[0], frame):
+            del self._running[-1:]
 
     def _is_here(self) -> None:
         if self not in _here.nestings:
@@ -190,14 +193,8 @@ class Nesting(threading.local):
             _here.nestings.remove(self)
 
 
-def _still(running: list[_Running], frames: list[int]) -> list[_Running]:
-    """Those of the passes whose frames are still on the call stack, given from the bottom."""
-    return [one for one in running if one.height < len(frames) and frames[one.height] == one.frame]
-
-
-def _frames_from_the_bottom(frame: FrameType | None) -> list[int]:
-    frames: list[int] = []
-    while frame is not None:
-        frames.append(id(frame))
-        frame = frame.f_back
-    return frames[::-1]
+def _is_around(frame: FrameType, inner: FrameType | None) -> bool:
+    """Whether a frame is on the call stack that ends with ``inner``."""
+    while inner is not None and inner is not frame:
+        inner = inner.f_back
+    return inner is frame

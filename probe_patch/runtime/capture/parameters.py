@@ -107,6 +107,5 @@ class _ParameterGradient(GradientHook):
             reason = _ADDED_ELSEWHERE.format(parameter=self._name, module=self._module.label)
             store.problems.note("recording a parameter's gradient", reason)
             return
-        with store.recorder.recording():
-            record = store.recorder.parameter_gradient(entry, self._name, gradient)
+        record = store.recorder.parameter_gradient(entry, self._name, gradient)
         store.add_parameter_gradient(entry, self._name, record)

@@ -30,7 +30,7 @@ class Recomputations:
 
     def expect(self, call: Call) -> None:
         """A module is called without gradients."""
-        if torch.is_inference_mode_enabled():
+        if self._session.ran_in_inference_mode:
             return
         nesting = self._session.nesting
         if call.parent is None:
@@ -54,7 +54,7 @@ class Recomputations:
 
     def _flow(self, name: CallName, args: tuple[Any, ...]) -> Backward | None:
         waiting = self._waiting.get(name)
-        if not waiting or not torch.is_grad_enabled():
+        if not waiting or not self._session.ran_with_gradients:
             return None
         flowing = self._session.nesting.flowing
         fitting = [call for call in waiting if flowing is None or call.during is flowing]

@@ -1,48 +1,37 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
 
-from probe_patch.config.sections import Slice
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
-from probe_patch.runtime.capture.contents import NOTHING, Contents, Taken
-from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord
+from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord, TensorTexts
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
-from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
-from probe_patch.runtime.problems import Problems
-from probe_patch.runtime.stats.apart import Apart
-from probe_patch.runtime.stats.kinds import private_format
+from probe_patch.runtime.stats.apart import ApartFromTheRun
+from probe_patch.runtime.stats.kinds import kind_of_dtype, private_format
 from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
-from probe_patch.runtime.stats.rows import Readings
-from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
+
+if TYPE_CHECKING:
+    from probe_patch.config.sections import Slice
+    from probe_patch.runtime.capture.contents import Contents
+    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.json_text import JsonStyle
+    from probe_patch.runtime.problems import Problems
+    from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
 
 _PRIVATE: Final = (
     "a tensor in the NPU's format {layout} cannot be read safely, so it has no numbers; to have them, keep its "
     "tensors in open formats (torch.npu.config.allow_internal_format = False)"
 )
-
-
-class Recording(Apart):
-    """One block in which records are made."""
-
-    __slots__ = ("_launch",)
-
-    def __init__(self, launch: Callable[[], None]) -> None:
-        self._launch = launch
-
-    def __exit__(self, *exception: object) -> None:
-        try:
-            self._launch()
-        finally:
-            super().__exit__(*exception)
 
 
 class Recorder:
@@ -64,27 +53,31 @@ class Recorder:
         self._slices = slices
         self._files = files
         self._parts = 0
-        self._looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
+        self._looks: list[Look] = []
+        self._known_looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
+        self._file_of: dict[int, TensorFile] = {}
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
 
-    def recording(self) -> "Recording":
-        """Make records in the block, apart from the run; what they say of values is taken by its end."""
-        return Recording(self.launch)
+    def recording(self) -> Recording:
+        """A block in which records are made, apart from the run; what they say of values is taken by its end."""
+        return Recording(self._contents, self._problems)
 
-    def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
+    def arguments(self, call: Call, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
-        place = self._place(entry, "input")
+        if self._files is None:
+            return [self._guarded(value, None, "") for value in values]
+        place = self._place(call.entry, "input")
         return [self._guarded(value, None, place and f"{place}.{index}") for index, value in enumerate(values)]
 
-    def keywords(self, entry: str, values: Mapping[str, object]) -> dict[str, Record]:
+    def keywords(self, call: Call, values: Mapping[str, object]) -> dict[str, Record]:
         """``input_kwargs``."""
-        place = self._place(entry, "kwargs")
+        place = self._place(call.entry, "kwargs") if self._files is not None and values else ""
         return {name: self._guarded(value, name, place and f"{place}.{name}") for name, value in values.items()}
 
-    def output(self, entry: str, value: object) -> Record:
+    def output(self, call: Call, value: object) -> Record:
         """``output``: a list, except for a named tuple, which stays an object of its fields."""
-        place = self._place(entry, "output")
+        place = "" if self._files is None else self._place(call.entry, "output")
         if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
             return self._guarded(value, None, place)
         return [self._guarded(value, None, place and f"{place}.0")]
@@ -101,10 +94,13 @@ class Recorder:
 
     def again(self, record: Record) -> Record:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
-        if self._files is not None or not isinstance(record, TensorRecord):
+        if self._files is not None or type(record) is not TensorRecord:
             return None
-        self.tensors += 1
-        return TensorRecord(record.look, record.taken, None, self._contents, self.tensors)
+        place = record - self.tensors + len(self._looks)
+        if place < 0:
+            return None
+        self._contents.take_again(place)
+        return self._add(self._looks[place])
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
@@ -118,15 +114,28 @@ class Recorder:
         """A value that was saved by name, or the gradient of the part of it that ``path`` leads to."""
         return self._guarded(value, None, self._place(entry, path))
 
-    def parameters(self, entry: str, module: nn.Module) -> dict[str, Record]:
+    def parameters(self, call: Call, module: nn.Module) -> dict[str, Record]:
         """``parameters``: those of the module itself, not of its children."""
-        place = self._place(entry, "parameters")
-        own = module.named_parameters(recurse=False, remove_duplicate=False)
-        return {name: self._guarded(parameter, None, place and f"{place}.{name}") for name, parameter in own}
+        own: dict[str, nn.Parameter | None] = module._parameters
+        if not own:
+            return {}
+        place = "" if self._files is None else self._place(call.entry, "parameters")
+        return {
+            name: self._guarded(parameter, None, place and f"{place}.{name}")
+            for name, parameter in own.items()
+            if parameter is not None
+        }
 
-    def read(self) -> Readings:
-        """The numbers of all tensors since the last read."""
-        return self._contents.read()
+    def read(self, style: JsonStyle) -> TensorTexts:
+        """All tensors since the last read, with their numbers; where these cannot be had, they are null."""
+        first, looks, files = self.tensors - len(self._looks), self._looks, self._file_of
+        self._looks, self._file_of = [], {}
+        try:
+            taken = self._contents.read(style)
+        except Exception as error:
+            self._problems.note("reading the statistics", error)
+            taken = self._contents.nothing()
+        return TensorTexts(first, looks, files, taken)
 
     def finish(self) -> None:
         """The recording stops: write the files that are not on disk yet."""
@@ -142,6 +151,8 @@ class Recorder:
     def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
         self._parts = 0
         try:
+            if type(value) in PLAIN_TYPES:
+                return self._tensor(value, place)  # type: ignore[arg-type]
             return self._record(value, keyword, [], place)
         except Exception as error:
             self._problems.note("recording a value", error)
@@ -178,51 +189,45 @@ class Recorder:
             around.pop()
 
     def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
+        try:
+            values = self._values(tensor)
+            self._contents.take(values)
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
+            values = None
+            self._contents.take(None)
+        record = self._add(self._look(tensor, values))
+        if place and values is not None and (file := self._saved(values, place)) is not None:
+            self._file_of[record] = file
+        return record
+
+    def _add(self, look: Look) -> TensorRecord:
+        record = TensorRecord(self.tensors)
         self.tensors += 1
-        values = self._values(tensor)
-        taken = NOTHING if values is None else self._taken(values)
-        file = self._saved(values, place) if place and values is not None else None
-        return TensorRecord(self._look(tensor, values), taken, file, self._contents, self.tensors)
+        self._looks.append(look)
+        return record
 
     def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
         """``values`` are the ones looked at, if the tensor has any."""
         if values is None or type(tensor) not in PLAIN_TYPES or tensor.is_nested:
-            shape = _known_lengths(tensor) if values is None else tuple(values.shape)
-            placement = placement_of(tensor) if is_dtensor(tensor) else None
-            return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, placement)
+            return _look_of(tensor, values)
         key = (tensor.dtype, values.shape, tensor.requires_grad)
-        look = self._looks.get(key)
+        look = self._known_looks.get(key)
         if look is None:
-            look = self._looks[key] = Look("torch.Tensor", tensor.dtype, tuple(values.shape), tensor.requires_grad)
+            look = self._known_looks[key] = _look_of(tensor, values)
         return look
 
     def _values(self, tensor: Tensor) -> Tensor | None:
         """The part of the tensor's values that is looked at."""
-        try:
-            values = plain_values(tensor)
-            if values is not None and (layout := private_format(values)) is not None:
-                self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
-                return None
-            # What is cut out for each start is tokens, and a parameter has none.
-            slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
-            return values if values is None or not slices else sliced(values, slices)
-        except Exception as error:
-            self._problems.note("measuring a tensor", error)
+        values = plain_values(tensor)
+        if values is not None and (layout := private_format(values)) is not None:
+            self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
             return None
-
-    def _taken(self, values: Tensor) -> Taken:
-        try:
-            return self._contents.take(values)
-        except Exception as error:
-            self._problems.note("measuring a tensor", error)
-            return NOTHING
-
-    def launch(self) -> None:
-        """Take of values what records say of them, now."""
-        try:
-            self._contents.launch()
-        except Exception as error:
-            self._problems.note("measuring a tensor", error)
+        if values is None or not (self._slices or self.further_slices):
+            return values
+        # What is cut out for each start is tokens, and a parameter has none.
+        slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
+        return sliced(values, slices)
 
     def _saved(self, values: Tensor, place: str) -> TensorFile | None:
         try:
@@ -241,6 +246,31 @@ class Recorder:
         values = array_values(value) if place else None
         file = None if values is None else self._saved(values, place)
         return record if file is None else SavedRecord(record, file)
+
+
+class Recording(ApartFromTheRun):
+    """One block of recording."""
+
+    __slots__ = ("_contents", "_problems")
+
+    def __init__(self, contents: Contents, problems: Problems) -> None:
+        self._contents = contents
+        self._problems = problems
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            self._contents.launch()
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
+        finally:
+            super().__exit__(*raised)
+
+
+def _look_of(tensor: Tensor, values: Tensor | None) -> Look:
+    shape = _known_lengths(tensor) if values is None else tuple(values.shape)
+    kind = None if values is None else kind_of_dtype(values.dtype)
+    placement = placement_of(tensor) if is_dtensor(tensor) else None
+    return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, kind, placement)
 
 
 def _type_name(tensor: Tensor) -> str:

@@ -38,8 +38,7 @@ class SavedValues:
             entry = f"{name}.{number}.debug"
             if not store.admits(entry):
                 return
-            with store.recorder.recording():
-                record = store.saved[entry] = store.recorder.saved(entry, value)
+            record = store.saved[entry] = store.recorder.saved(entry, value)
             if with_gradient:
                 # A value that has no record, as it has too many parts, is not gone through once more.
                 self._await_gradients(f"{name}_grad.{number}.debug", None if record is None else value)
@@ -105,5 +104,4 @@ class _Arrival(FirstGradientHook):
 
     def _take(self, gradient: Tensor) -> None:
         recorder = self._session.store.recorder
-        with recorder.recording():
-            self._at.container[self._at.key] = recorder.saved(self._entry, gradient, self._at.path)
+        self._at.container[self._at.key] = recorder.saved(self._entry, gradient, self._at.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 import torch
 
@@ -12,10 +13,13 @@ from probe_patch.runtime.capture.nesting import Call, Nesting
 from probe_patch.runtime.capture.recomputed import Recomputations
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch import nn
 
     from probe_patch.runtime.capture.functions.threads import ModeOnThreads
     from probe_patch.runtime.capture.names import FunctionName, ModuleName
+    from probe_patch.runtime.capture.records import Recording
     from probe_patch.runtime.store import Store
 
 
@@ -41,26 +45,52 @@ class Session:
         self.recomputations = Recomputations(self)
         self.is_open = True
         self.is_paused = False
-        self.nesting = Nesting(lambda: self.is_open)
+        # More than one where a value runs its owner's code while it is recorded, and that a module.
+        self._recordings: list[Recording] = []
+        self._passes: list[list[FrameType]] = []
+        self.nesting = Nesting(lambda: self.is_open, self._passes)
         self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
+        _sessions.add(self)
 
     def enter(self) -> bool:
-        """Take the lock, to be given back with ``leave``; False, without the lock, where nothing is to be recorded."""
-        if not self.is_open or os.getpid() != self._pid:
+        """Begin to record, which ends with ``leave``; False, without the lock, where nothing is to be recorded.
+
+        In between, records may be made, and no mode of the run's is on; see ``ran_with_gradients``.
+        """
+        if not self.is_open:
             return False
         if self.is_paused and torch._C._current_graph_task_id() == -1:
             return False
-        if not self.store.lock.acquire(timeout=PATIENCE):
+        lock = self.store.lock
+        # Waiting for no time at all takes a fifth of the time, as no clock is asked.
+        if not lock.acquire(blocking=False) and not lock.acquire(timeout=PATIENCE):
             self.store.problems.note("recording", "another thread was held up in its own recording for too long")
             return False
         if not self.is_open:
-            self.leave()
+            lock.release()
             return False
+        recording = self.store.recorder.recording()
+        recording.__enter__()
+        self._recordings.append(recording)
         return True
 
     def leave(self) -> None:
-        self.store.lock.release()
+        """What was recorded of values is taken, and the lock given back."""
+        try:
+            self._recordings.pop().__exit__()
+        finally:
+            self.store.lock.release()
+
+    @property
+    def ran_with_gradients(self) -> bool:
+        """Whether gradients were enabled where this session was entered."""
+        return self._recordings[-1].had_gradients
+
+    @property
+    def ran_in_inference_mode(self) -> bool:
+        """Whether inference mode was on where this session was entered."""
+        return self._recordings[-1].was_in_inference_mode
 
     def close(self) -> None:
         """Returns once no hook is recording; from then on none does."""
@@ -68,6 +98,8 @@ class Session:
             with self.store.lock:
                 self.is_open = False
         self.is_open = False
+        for running in tuple(self._passes):
+            running.clear()
 
     def visit_thread(self) -> None:
         """A module is about to run on this thread: its functions are recorded here too."""
@@ -85,7 +117,7 @@ class Session:
 
     def begin_pass(self, root: ModuleName) -> None:
         """An outermost pass through this root begins on this thread."""
-        self.nesting.latest = self.store.begin_pass(root, torch.is_grad_enabled())
+        self.nesting.latest = self.store.begin_pass(root, self.ran_with_gradients)
 
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
@@ -115,18 +147,25 @@ class Session:
     def record_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record the values that a call is about to be given."""
         if call.is_taken and self.wanted.inputs:
-            with self.store.recorder.recording():
-                call.record["input_args"] = self.store.recorder.arguments(call.entry, args)
-                call.record["input_kwargs"] = self.store.recorder.keywords(call.entry, kwargs)
+            recorder = self.store.recorder
+            call.record["input_args"] = recorder.arguments(call, args)
+            call.record["input_kwargs"] = recorder.keywords(call, kwargs)
 
     def record_output(self, call: Call, output: object) -> None:
         """Record the values that a call has given."""
         if call.is_taken and self.wanted.outputs:
-            with self.store.recorder.recording():
-                call.record["output"] = self.store.recorder.output(call.entry, output)
+            call.record["output"] = self.store.recorder.output(call, output)
 
     def take_parameters(self, call: Call, module: nn.Module) -> None:
         """Record a module's own parameters."""
         if call.is_taken and self.wanted.outputs:
-            with self.store.recorder.recording():
-                call.record["parameters"] = self.store.recorder.parameters(call.entry, module)
+            call.record["parameters"] = self.store.recorder.parameters(call, module)
+
+
+def _end_in_a_child() -> None:
+    for session in _sessions:
+        session.is_open = False
+
+
+_sessions: Final[WeakSet[Session]] = WeakSet()
+os.register_at_fork(after_in_child=_end_in_a_child)

@@ -68,8 +68,7 @@ class Share:
             self.give_up()
             return
         if gradient is not None:
-            with torch.no_grad():
-                self._sum = gradient if self._sum is None else self._sum + gradient
+            self._sum = gradient if self._sum is None else self._sum + gradient
         if self._missing == 0:
             self.finish()
 
@@ -124,8 +123,7 @@ class Passing:
                 share.give_up()
             return
         try:
-            with self._session.store.recorder.recording():
-                self._take(shares, passed_on)
+            self._take(shares, passed_on)
             self._shares = [one for one in shares if not one[1].is_over]
         except Exception as error:
             self._session.store.problems.note("recording a gradient", error)

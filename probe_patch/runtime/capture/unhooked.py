@@ -8,75 +8,87 @@ copied, as torch.fx.GraphModule has, would copy these methods too and does not g
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from torch import nn
 
+from probe_patch.runtime.capture.forward_hooks import HOOKS, MARKS
+
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.hooks import CallHook
 
-_METHODS: Final = ("__getstate__", "__prepare_scriptable__")
-_HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks")
-_MARKS: Final = ("_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs", "_forward_hooks_always_called")
-
 
 class Unhooked:
-    """The two methods of one module, from its construction to ``remove``."""
+    """The two methods of the modules of one session, from ``add`` to ``remove``."""
 
-    def __init__(self, module: nn.Module, kind: type[CallHook]) -> None:
-        self._module = weakref.ref(module)
+    def __init__(self, kind: type[CallHook]) -> None:
+        """``kind`` is that of the hooks to keep out."""
         self._kind = kind
-        self._methods = dict(zip(_METHODS, (_Method(self.state), _Method(self.twin)), strict=True))
-        for name, method in self._methods.items() if _is_copied_by_state(type(module)) else ():
-            if name not in vars(module):
-                vars(module)[name] = method
+        self._put: list[tuple[weakref.ref[nn.Module], str, Method]] = []
+        self._is_copied_by_state: dict[type, bool] = {}
+
+    def add(self, module: nn.Module) -> None:
+        """Put the two on a module that has none."""
+        is_copied_by_state = self._is_copied_by_state.get(type(module))
+        if is_copied_by_state is None:
+            is_copied_by_state = self._is_copied_by_state[type(module)] = _is_copied_by_state(type(module))
+        if is_copied_by_state:
+            reference, own = weakref.ref(module), vars(module)
+            for name, function in _METHODS:
+                if name not in own:
+                    method = own[name] = Method(function, reference, self._kind)
+                    self._put.append((reference, name, method))
 
     def remove(self) -> None:
-        module = self._module()
-        for name, method in self._methods.items():
+        """Take them off again."""
+        put, self._put = self._put, []
+        for reference, name, method in put:
+            module = reference()
             if module is not None and vars(module).get(name) is method:
                 del vars(module)[name]
 
-    def state(self) -> Any:
-        """What the module's own class gives as its state, without what is ours."""
-        module = self._module()
-        given: Any = getattr(type(module), "__getstate__", None)
-        state = dict(vars(module)) if given is None else given(module)
-        return self._without_ours(state) if type(state) is dict else state
 
-    def twin(self) -> Any:
-        """What stands in for the module while torch.jit.script looks at it; its class may have a say in that."""
-        module = self._module()
-        prepare = getattr(type(module), "__prepare_scriptable__", None)
-        prepared: Any = module if prepare is None else prepare(module)
-        return self._bare(prepared) if isinstance(prepared, nn.Module) else prepared
-
-    def _bare(self, module: nn.Module) -> nn.Module:
-        """A module with the same parameters and sub-modules, in a dictionary of its own, as torch replaces these."""
-        bare: nn.Module = object.__new__(type(module))
-        vars(bare).update(self._without_ours(vars(module)))
-        vars(bare)["_modules"] = module._modules.copy()
-        return bare
-
-    def _without_ours(self, state: dict[str, Any]) -> dict[str, Any]:
-        ours = {key for name in _HOOKS for key, hook in state.get(name, {}).items() if isinstance(hook, self._kind)}
-        left: dict[str, Any] = {}
-        for name, value in state.items():
-            if name in (*_HOOKS, *_MARKS):
-                left[name] = type(value)((key, kept) for key, kept in value.items() if key not in ours)
-            elif not (name in _METHODS and isinstance(value, _Method)):
-                left[name] = value
-        return left
+class Method(partial[Any]):
+    """A method in a module's dictionary that can be told from others."""
 
 
-class _Method:
-    """A bound method that can be told from others."""
+def _state(reference: weakref.ref[nn.Module], kind: type[CallHook]) -> Any:
+    """What the module's own class gives as its state, without what is ours."""
+    module = reference()
+    given: Any = getattr(type(module), "__getstate__", None)
+    state = dict(vars(module)) if given is None else given(module)
+    return _without_ours(state, kind) if type(state) is dict else state
 
-    def __init__(self, method: Any) -> None:
-        self._method = method
 
-    def __call__(self) -> Any:
-        return self._method()
+def _twin(reference: weakref.ref[nn.Module], kind: type[CallHook]) -> Any:
+    """What stands in for the module while torch.jit.script looks at it; its class may have a say in that."""
+    module = reference()
+    prepare = getattr(type(module), "__prepare_scriptable__", None)
+    prepared: Any = module if prepare is None else prepare(module)
+    return _bare(prepared, kind) if isinstance(prepared, nn.Module) else prepared
+
+
+_METHODS: Final = (("__getstate__", _state), ("__prepare_scriptable__", _twin))
+
+
+def _bare(module: nn.Module, kind: type[CallHook]) -> nn.Module:
+    """A module with the same parameters and sub-modules, in a dictionary of its own, as torch replaces these."""
+    bare: nn.Module = object.__new__(type(module))
+    vars(bare).update(_without_ours(vars(module), kind))
+    vars(bare)["_modules"] = module._modules.copy()
+    return bare
+
+
+def _without_ours(state: dict[str, Any], kind: type[CallHook]) -> dict[str, Any]:
+    ours = {key for name in HOOKS for key, hook in state.get(name, {}).items() if isinstance(hook, kind)}
+    left: dict[str, Any] = {}
+    for name, value in state.items():
+        if name in (*HOOKS, *MARKS):
+            left[name] = type(value)((key, kept) for key, kept in value.items() if key not in ours)
+        elif not isinstance(value, Method):
+            left[name] = value
+    return left
 
 
 def _is_copied_by_state(kind: type) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.stats.apart import apart_from_the_run
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 
 UNKNOWN_MODE: Final = "UNKNOWN"
 
@@ -68,7 +68,7 @@ def token_count(batch: object) -> int:
 
 def copy_inputs(batch: object) -> Inputs:
     """Copy the small tensors before the forward may pad or change them."""
-    with apart_from_the_run():
+    with ApartFromTheRun():
         tensors = {name: tensor for name, places in _INPUTS.items() if (tensor := _first(batch, places)) is not None}
         if "positions" not in tensors and (derived := _derived_positions(batch, tensors)) is not None:
             tensors["positions"] = derived

@@ -1,43 +1,54 @@
-"""Our own tensor operations kept apart from the run's: no user modes, no subclass code."""
+"""Our own tensor operations kept apart from the run's: no user modes, no subclass code, no graph."""
 
-from contextlib import ExitStack
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
-class Apart:
-    """One block outside the modes of the code around it.
+
+class ApartFromTheRun:
+    """Run a block outside the modes of the code around it.
 
     Selective checkpointing, for one, counts every operation it sees in a dispatch mode; ours must not be among them.
-    The numbers' buffers must not become inference tensors either, because they outlive an inference block. Autograd
-    needs no switch: what is measured is detached.
+    The numbers' buffers must not become inference tensors either, because they outlive an inference block.
+
+    It is entered for every hook that records, hence by hand what torch's own context managers take microseconds for.
+
+    Attributes:
+        had_gradients: whether gradients were enabled before.
+        was_in_inference_mode: whether inference mode was on before.
     """
 
-    __slots__ = ("_functions", "_modes")
+    __slots__ = ("_functions", "_inference", "_modes", "had_gradients", "was_in_inference_mode")
 
     def __enter__(self) -> None:
-        # Seldom anything is on, and to switch off what is not costs more than to ask.
-        self._modes: ExitStack | None = None
-        if torch.is_inference_mode_enabled() or torch._C._len_torch_dispatch_stack():
-            self._modes = _others_off()
-        self._functions = torch._C.DisableTorchFunction()
+        self._functions: Any = torch._C.DisableTorchFunction()
         self._functions.__enter__()
-
-    def __exit__(self, *exception: object) -> None:
-        self._functions.__exit__(None, None, None)
-        if self._modes is not None:
-            self._modes.close()
-
-
-def apart_from_the_run() -> Apart:
-    """Run the block apart; see ``Apart``."""
-    return Apart()
-
-
-def _others_off() -> ExitStack:
-    with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(False))
+        self._inference: Any = None
+        self.had_gradients = torch.is_grad_enabled()
+        self.was_in_inference_mode = torch.is_inference_mode_enabled()
+        if self.was_in_inference_mode:
+            self._inference = torch._C._InferenceMode(False)
+            self._inference.__enter__()
+        # Leaving inference mode turns gradients on.
+        if self.had_gradients or self.was_in_inference_mode:
+            torch._C._set_grad_enabled(False)
+        self._modes: AbstractContextManager[object] | None = None
         if torch._C._len_torch_dispatch_stack():
-            stack.enter_context(_disable_current_modes())
-        return stack.pop_all()
+            self._modes = _disable_current_modes()
+            self._modes.__enter__()
+
+    def __exit__(self, *raised: object) -> None:
+        if self._modes is not None:
+            self._modes.__exit__(None, None, None)
+        if self._inference is not None:
+            # It puts back what gradients were, too.
+            self._inference.__exit__(None, None, None)
+        elif self.had_gradients:
+            torch._C._set_grad_enabled(True)
+        self._functions.__exit__(None, None, None)

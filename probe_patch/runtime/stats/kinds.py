@@ -16,6 +16,8 @@ _FLOATS: Final = frozenset({torch.float64, torch.float32, torch.float16, torch.b
 _INTEGERS: Final = frozenset({torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8})
 _UNSIGNED: Final = frozenset({torch.uint16, torch.uint32})
 
+_CAPTURED: Final = frozenset({"cuda", "npu"})
+
 # torch_npu's numbers for undefined, NCHW, NHWC, ND and NCDHW. Any other is a private layout, not to be reduced.
 _NPU_OPEN_FORMATS: Final = frozenset({-1, 0, 1, 2, 30})
 _NPU_PRIVATE_FORMATS: Final = {3: "NC1HWC0", 4: "FRACTAL_Z", 29: "FRACTAL_NZ", 32: "NDC1HWC0", 33: "FRACTAL_Z_3D"}
@@ -34,7 +36,7 @@ class Kind(Enum):
 
 def kind_of(values: Tensor) -> Kind | None:
     """The kind of a plain tensor, or None when it has no statistics: empty, not readable, or of a packed dtype."""
-    return _kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
+    return kind_of_dtype(values.dtype) if is_readable(values) and values.numel() else None
 
 
 def is_readable(values: Tensor) -> bool:
@@ -48,12 +50,13 @@ def is_readable(values: Tensor) -> bool:
         return False
     if not values.untyped_storage().nbytes():
         return not values.numel()
-    if device == "cuda" and torch.cuda.is_current_stream_capturing():
+    if device in _CAPTURED and _is_captured(device):
         return False
     return device != "npu" or private_format(values) is None
 
 
-def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+def kind_of_dtype(dtype: torch.dtype) -> Kind | None:
+    """The kind of the tensors of a dtype, where they have statistics."""
     if dtype in _FLOATS:
         return Kind.FLOAT
     if dtype in _INTEGERS:
@@ -65,6 +68,12 @@ def _kind_of_dtype(dtype: torch.dtype) -> Kind | None:
     if dtype in _UNSIGNED:
         return Kind.UNSIGNED
     return Kind.UNSIGNED64 if dtype is torch.uint64 else None
+
+
+def _is_captured(device: str) -> bool:
+    """Whether what runs now on a device of this type is recorded into a graph."""
+    is_capturing = getattr(getattr(torch, device), "is_current_stream_capturing", None)
+    return is_capturing is not None and bool(is_capturing())
 
 
 def private_format(values: Tensor) -> str | None:

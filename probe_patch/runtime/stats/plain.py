@@ -27,8 +27,8 @@ def plain_values(tensor: Tensor) -> Tensor | None:
         return _inside_subclass(tensor)
     if tensor.is_nested:
         # Views of a nested tensor hold all of its buffer; only a contiguous one has no holes.
-        return tensor.contiguous().values().detach()
-    return (tensor.dequantize() if tensor.is_quantized else tensor).detach()
+        return tensor.contiguous().values()
+    return tensor.dequantize() if tensor.is_quantized else tensor
 
 
 def is_dtensor(tensor: Tensor) -> bool:

@@ -26,6 +26,9 @@ ROW_BYTES: Final = WORDS * WORD_BYTES
 
 SIGN_BIT: Final = 1 << 63
 
+DEVICES: Final = 256
+"""More than one process has: a row's number is that of the row on its device times this, plus that of the device."""
+
 
 class Summary(NamedTuple):
     """What dump.json says about a tensor's numbers; None where a kind has no such number."""
@@ -42,15 +45,6 @@ class Counts(NamedTuple):
     nan: int
     infinite: int
     zero: int
-
-
-class Row(NamedTuple):
-    """Where a tensor's numbers will be found once the table is read."""
-
-    device: torch.device
-    number: int
-    kind: Kind
-    is_scalar: bool
 
 
 class Block:
@@ -94,31 +88,35 @@ class DeviceReadings:
 
 @dataclass(frozen=True)
 class Readings:
-    """A table read back to the host."""
+    """A table read back to the host: rows by the numbers that ``StatisticsTable.add`` gave.
 
-    devices: dict[torch.device, DeviceReadings] = field(default_factory=dict)
+    Attributes:
+        devices: in the order in which the table met them.
+    """
 
-    def has(self, row: Row) -> bool:
+    devices: list[DeviceReadings] = field(default_factory=list)
+
+    def has(self, row: int) -> bool:
         """Whether the row was written."""
-        return row.number not in self.devices[row.device].unmeasured
+        return row // DEVICES not in self.devices[row % DEVICES].unmeasured
 
-    def summary(self, row: Row) -> Summary:
+    def summary(self, row: int, kind: Kind, is_scalar: bool) -> Summary:
         """The numbers of one row; of a 0-d tensor all four are its value, as in msProbe's dumps."""
-        device = self.devices[row.device]
-        at = FLOAT_COLUMNS * row.number
+        number, device = row // DEVICES, self.devices[row % DEVICES]
+        at = FLOAT_COLUMNS * number
         maximum, minimum, mean, norm = device.floats[at : at + FLOAT_COLUMNS]
-        high, low = device.integers[row.number][:EXTREMES]
-        if row.kind is Kind.BOOL:
+        high, low = device.integers[number][:EXTREMES]
+        if kind is Kind.BOOL:
             return Summary(bool(high), bool(low), None, None)
-        if row.kind is Kind.UNSIGNED64:
+        if kind is Kind.UNSIGNED64:
             high, low = high + SIGN_BIT, low + SIGN_BIT
-        if row.kind is not Kind.FLOAT and row.kind is not Kind.COMPLEX:
+        if kind is not Kind.FLOAT and kind is not Kind.COMPLEX:
             maximum, minimum = high, low
-        return Summary(maximum, maximum, maximum, maximum) if row.is_scalar else Summary(maximum, minimum, mean, norm)
+        return Summary(maximum, maximum, maximum, maximum) if is_scalar else Summary(maximum, minimum, mean, norm)
 
-    def counts(self, row: Row) -> Counts:
+    def counts(self, row: int) -> Counts:
         """The counts of one row, of a table that counts."""
-        nan, positive, negative, zero = self.devices[row.device].integers[row.number][EXTREMES:]
+        nan, positive, negative, zero = self.devices[row % DEVICES].integers[row // DEVICES][EXTREMES:]
         return Counts(nan, positive + negative, zero)
 
 

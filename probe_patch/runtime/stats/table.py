@@ -6,7 +6,7 @@ from torch import Tensor
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.backends.registry import Backends, backends_of_the_process
 from probe_patch.runtime.stats.kinds import Kind
-from probe_patch.runtime.stats.rows import ROWS_PER_BLOCK, Block, DeviceReadings, Readings, Row, read_rows
+from probe_patch.runtime.stats.rows import DEVICES, ROWS_PER_BLOCK, Block, DeviceReadings, Readings, read_rows
 
 
 class StatisticsTable:
@@ -25,13 +25,18 @@ class StatisticsTable:
         self._backends = backends or backends_of_the_process()
         self._devices: dict[torch.device, _DeviceRows] = {}
 
-    def add(self, values: Tensor, kind: Kind) -> Row:
-        """Reserve a row for a plain, detached tensor of this kind, to be measured by the next ``launch``."""
+    def add(self, values: Tensor, kind: Kind) -> int:
+        """Reserve a row for a plain, detached tensor of this kind, to be measured by the next ``launch``.
+
+        Returns:
+            its number in ``Readings``.
+        """
         device = values.device
         rows = self._devices.get(device)
         if rows is None:
-            rows = self._devices[device] = _DeviceRows(device, self._counts, self._backends, self._problems)
-        return Row(device, rows.add(values, kind), kind, values.dim() == 0)
+            rows = _DeviceRows(device, len(self._devices), self._counts, self._backends, self._problems)
+            self._devices[device] = rows
+        return rows.add(values, kind) * DEVICES + rows.number
 
     def launch(self) -> None:
         """Measure what was added since the last launch, as one batch per device. The values may change from then on.
@@ -46,19 +51,21 @@ class StatisticsTable:
         """Everything added since the last read. The device memory is given up."""
         self.launch()
         devices, self._devices = self._devices, {}
-        return Readings({device: rows.read() for device, rows in devices.items() if rows.used})
+        return Readings([rows.read() for rows in devices.values()])
 
 
 class _DeviceRows:
     """The rows on one device.
 
     Attributes:
-        used: how many are reserved.
+        number: of the device.
+        used: how many rows are reserved.
         waiting: values that are added and not yet measured.
     """
 
-    def __init__(self, device: torch.device, counts: bool, backends: Backends, problems: Problems) -> None:
+    def __init__(self, device: torch.device, number: int, counts: bool, backends: Backends, problems: Problems) -> None:
         self._device = device
+        self.number = number
         self._counts = counts
         self._backends = backends
         self._problems = problems

@@ -31,7 +31,7 @@ class Backend(Protocol):
     def measure(self, values: Sequence[Tensor], kinds: Sequence[Kind], block: Block, first: int) -> None:
         """Write the numbers of ``values[i]`` into row ``first + i`` of the block, as ``rows.Block`` describes them.
 
-        Nothing waits for the device, and nothing is kept of the values. Called inside ``apart_from_the_run``.
+        Nothing waits for the device, and nothing is kept of the values. Called inside ``ApartFromTheRun``.
 
         Args:
             values: plain, readable, detached, with at least one element each; of any dtype in ``kinds`` and any

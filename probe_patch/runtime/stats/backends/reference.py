@@ -79,7 +79,7 @@ def _measure_floats(values: Tensor, kind: Kind, floats: Tensor) -> None:
     smaller: list[Tensor] = []
     norms: list[Tensor] = []
     for chunk in chunks(values):
-        wide = _widen(chunk, kind, floats.dtype)
+        wide = widen(chunk, kind, floats.dtype)
         low, high = torch.aminmax(wide)
         lows.append(low)
         highs.append(high)
@@ -100,7 +100,7 @@ def _measure_integers(values: Tensor, kind: Kind, floats: Tensor, integers: Tens
     sums: list[Tensor] = []
     norms: list[Tensor] = []
     for chunk in chunks(values):
-        low, high = torch.aminmax(_as_signed(chunk, kind))
+        low, high = torch.aminmax(as_signed(chunk, kind))
         lows.append(low)
         highs.append(high)
         wide = chunk.to(floats.dtype)
@@ -123,7 +123,7 @@ def _count_chunk(chunk: Tensor, kind: Kind) -> Tensor:
         found = (known.isnan(), known.isposinf(), known.isneginf(), known == 0)
     else:
         # Every unsigned dtype has the bits of a signed one, and can be compared there on every device.
-        signed = chunk.view(_SIGNED[chunk.element_size()])
+        signed = chunk.resolve_neg().view(_SIGNED[chunk.element_size()])
         never = torch.zeros_like(signed, dtype=torch.bool)
         found = (never, never, never, signed == 0)
     return torch.stack([mask.sum(dtype=torch.int64) for mask in found])
@@ -150,7 +150,7 @@ def merged(partials: list[Tensor], merge: Callable[[Tensor], Tensor]) -> Tensor:
     return partials[0] if len(partials) == 1 else merge(torch.stack(partials))
 
 
-def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
+def widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
     """Floats in this dtype; of complex values, the magnitudes."""
     if kind is Kind.COMPLEX:
         complex_dtype = torch.complex128 if dtype is torch.float64 else torch.complex64
@@ -159,7 +159,7 @@ def _widen(chunk: Tensor, kind: Kind, dtype: torch.dtype) -> Tensor:
     return (chunk.to(torch.float32) if chunk.element_size() == 1 else chunk).to(dtype)
 
 
-def _as_signed(chunk: Tensor, kind: Kind) -> Tensor:
+def as_signed(chunk: Tensor, kind: Kind) -> Tensor:
     """Integers in a dtype that can be ordered everywhere; uint64 less 2**63."""
     if kind is Kind.UNSIGNED:
         return chunk.to(torch.int64)

@@ -2,11 +2,11 @@
 order does not matter: so one launch does it, whatever the size, without scratch memory and without waiting.
 
 The bytes are split by the address: at most a word's less one before the first aligned word (``head``), aligned words,
-and what is left (``tail``). They import nothing but Triton, for every Triton that there is: also triton-ascend's.
+and what is left (``tail``) from ``behind`` on. This module needs Triton 3.2, triton-ascend's, or a later one.
 """
 
-# Triton reads the parameters' annotations as its own, and is not there to be checked against.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-not-found"
+# Triton reads annotations as its own.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 # ruff: noqa: ANN001, ANN201, ANN202, N803
 
 import triton
@@ -41,7 +41,7 @@ def _times_factor(table_ptr, state):
     )
 
 
-@triton.jit(do_not_specialize=["row", "head", "words", "tail", "rounds"])
+@triton.jit(do_not_specialize=["row", "head", "words", "behind", "tail", "rounds"])
 def crc32_kernel(
     bytes_ptr,
     words_ptr,
@@ -53,6 +53,7 @@ def crc32_kernel(
     programs_ptr,
     head,
     words,
+    behind,
     tail,
     rounds,
     BLOCK: tl.constexpr,
@@ -95,15 +96,14 @@ def crc32_kernel(
     share ^= tl.where((program == 0) & (words == 0), start, 0)
 
     # All programs' shares go through the zeros in the tail's place, one of them through the tail itself.
-    behind = bytes_ptr + (head + 4 * words)
     for at in tl.static_range(0, 3):
-        byte = tl.load(behind + at, mask=(at < tail) & (program == 0), other=0).to(tl.int32)
+        byte = tl.load(bytes_ptr + behind + at, mask=(at < tail) & (program == 0), other=0).to(tl.int32)
         share = tl.where(at < tail, _next_byte(byte_ptr, share, byte), share)
     share ^= tl.where(program == 0, -1, 0)
     tl.atomic_xor(table_ptr + 2 * row, share)
 
 
-@triton.jit(do_not_specialize=["row", "head", "words", "tail", "rounds"])
+@triton.jit(do_not_specialize=["row", "head", "words", "behind", "tail", "rounds"])
 def xor64_kernel(
     bytes_ptr,
     words_ptr,
@@ -111,6 +111,7 @@ def xor64_kernel(
     row,
     head,
     words,
+    behind,
     tail,
     rounds,
     BLOCK: tl.constexpr,
@@ -142,11 +143,11 @@ def xor64_kernel(
 
     edge = tl.arange(0, 16)
     is_head = edge < 8
-    behind = edge - 8
+    last = edge - 8
     length = tl.where(is_head, head, tail)
-    at = tl.where(is_head, edge, head + 8 * words + behind)
-    there = (tl.where(is_head, edge, behind) < length) & (program == 0)
+    at = tl.where(is_head, edge, behind + last)
+    there = (tl.where(is_head, edge, last) < length) & (program == 0)
     byte = tl.load(bytes_ptr + at, mask=there, other=0).to(tl.int64)
-    position = tl.where(is_head, edge, head + behind) & 7
+    position = tl.where(is_head, edge, head + last) & 7
     share ^= tl.xor_sum(byte << (position * 8).to(tl.int64), 0)
     tl.atomic_xor(table_ptr + row, share)
