@@ -160,6 +160,8 @@ class Store:
     def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
         self.selection.end(call)
+        # Of a call that has raised it still holds nodes.
+        call.flow = None
         if call in self._open:
             del self._open[call]
             self._finished.append(call)

@@ -1,5 +1,6 @@
 """What flows back: gradients of outputs, of inputs and of parameters, against autograd's own on unrecorded runs."""
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -732,4 +733,27 @@ def test_no_activation_outlives_its_use_though_it_was_never_run_through(debugger
     model(varied(3)).sum().backward()
     gc.collect()
     assert [gone() for gone in kept] == [None] * 4
+    debugger.stop()
+
+
+class Raising(nn.Module):
+    def forward(self, x: Tensor) -> Any:
+        functional.linear(x, x[:, :3])
+
+
+@pytest.mark.parametrize("inner", [nn.Linear(4, 4), Raising()], ids=["returns", "raises"])
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_no_input_outlives_its_call(configured: Configured, inner: nn.Module, is_leaf: bool) -> None:
+    debugger, model = configured("mix", "backward"), Around(inner)
+    x = varied(2, 4)
+    if not is_leaf:
+        # Its node keeps the result.
+        x = x.exp()
+    gone = weakref.ref(x)
+    debugger.start(model)
+    with contextlib.suppress(RuntimeError):
+        model(x)
+    del x
+    gc.collect()
+    assert gone() is None
     debugger.stop()

@@ -204,8 +204,8 @@ class _Arrival(GradientHook):
         self._awaited = [awaited]
 
     def join(self, session: Session, awaited: _Awaited) -> bool:
-        """Let one more have what comes. False where that is not what it awaits."""
-        if session is not self._session or not self._awaited:
+        """Let one more have what comes next. False where it is another recording's."""
+        if session is not self._session:
             return False
         self._awaited.append(awaited)
         return True
