@@ -1,7 +1,7 @@
 """From the values a module takes and gives to records in the form of msProbe's dump.json (26.2.0)."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -46,14 +46,9 @@ class Recorder:
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
 
-    @contextmanager
-    def recording(self) -> Iterator[None]:
+    def recording(self) -> AbstractContextManager[None]:
         """Make records in the block, apart from the run; what they say of values is taken by its end."""
-        with apart_from_the_run():
-            try:
-                yield
-            finally:
-                self._launch()
+        return _Recording(self)
 
     def arguments(self, entry: str, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -184,7 +179,8 @@ class Recorder:
             self._problems.note("measuring a tensor", error)
             return NOTHING
 
-    def _launch(self) -> None:
+    def launch(self) -> None:
+        """Take what is still to be taken of values that were recorded; the end of ``recording`` does."""
         try:
             self._contents.launch()
         except Exception as error:
@@ -207,6 +203,25 @@ class Recorder:
         values = array_values(value) if place else None
         file = None if values is None else self._saved(values, place)
         return record if file is None else SavedRecord(record, file)
+
+
+class _Recording(AbstractContextManager[None]):
+    """Entered by every hook, so no generator."""
+
+    __slots__ = ("_apart", "_recorder")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._apart = apart_from_the_run()
+
+    def __enter__(self) -> None:
+        self._apart.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        try:
+            self._recorder.launch()
+        finally:
+            self._apart.__exit__(*raised)
 
 
 def _type_name(tensor: Tensor) -> str:
