@@ -9,6 +9,7 @@ SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
 SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
 PYTEST_FLAGS ?=
+BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help venv venv-msprobe venv-sglang venv-triton venv-ascend demo test test-kernels matrix bench bench-gpu
@@ -27,7 +28,7 @@ venv-msprobe: $(MSPROBE_VENV)/.made ## msProbe in an environment of its own: wha
 $(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.txt
 	$(PYTHON) -m venv $(MSPROBE_VENV)
 	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints/msprobe.txt
-	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e .
+	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e '.[fast]'
 	@touch $@
 
 # Without their dependencies, most of which need a GPU: what a CPU needs is pinned, the rest has stand-ins in the tests.
@@ -76,7 +77,7 @@ matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450
 	$(RUN)python -m pytest $(PYTEST_FLAGS) tests/patcher/sglang --sglang-matrix
 
 bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
-	$(MSPROBE_VENV)/bin/python tests/bench/overhead.py
+	$(MSPROBE_VENV)/bin/python -m tests.bench.report $(BENCH_FLAGS)
 
 bench-gpu: ## on a machine with a GPU, torch and Triton: right, and how quick? Under five minutes
 	$(PYTHON) -m tests.bench.gpu

@@ -40,6 +40,7 @@ LAYOUTS: dict[str, Layout] = {
     "permuted": lambda x: x.permute(*range(1, x.dim()), 0),
     "every second": lambda x: x[..., ::2],
     "every third row": lambda x: x[::3],
+    "every second everywhere": lambda x: x[tuple(slice(None, None, 2) for _ in x.shape)],
     "without its edges": lambda x: x[tuple(slice(length > 1, None) for length in x.shape)],
     "expanded rows": lambda x: x[:1].expand(7, *x.shape[1:]),
     "expanded columns": lambda x: x[..., :1].expand(*x.shape[:-1], 5),
@@ -116,6 +117,14 @@ def test_special_values_among_others(
 def test_every_length_and_0_d(backend: str, dtype: torch.dtype) -> None:
     tensors = [near((length,), dtype, length, 3.0, 1.0) for length in LENGTHS]
     check(backend, near((), dtype, 1, 3.0, 1.0), *tensors, *(random_bits((length,), dtype, 5) for length in LENGTHS))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout(backend: str, layout: str) -> None:
+    shapes = ((5, 6, 8), (3, 9, 140), (2, 3, 4, 5), (70, 90))
+    tensors = [near(shape, dtype, 2, 1.0, 3.0) for shape in shapes for dtype in DTYPES]
+    check(backend, *(LAYOUTS[layout](tensor) for tensor in tensors))
 
 
 # What rounding in one direction adds up to shows where all values are alike.

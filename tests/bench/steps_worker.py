@@ -1,0 +1,68 @@
+"""One peer's process: a line on its standard input is a round, answered with a line of measurements.
+
+A round trains one step plain, one with the dump on in a step that is not selected, and one that is dumped. Each begins
+with no garbage about, and is measured until the files are on disk.
+"""
+
+import gc
+import json
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast, get_args
+
+import torch
+
+from tests.bench.peers import MODES, PeerName, Recording, last_dump, nothing, recording
+from tests.bench.stack import SHAPES, Training
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of one step."""
+
+    cpu: float
+    wall: float
+
+
+@dataclass(frozen=True)
+class Round:
+    plain: Spent
+    idle: Spent
+    dump: Spent
+    entries: int
+    tensors: int
+    bytes: int
+    peak_kib: int
+
+
+def spent(training: Training, how: Recording) -> Spent:
+    gc.collect()
+    cpu, wall = time.process_time(), time.perf_counter()
+    how.start(training.model)
+    training.step()
+    how.end()
+    return Spent(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def main(peer: PeerName, mode: int, shape: int, folder: Path) -> None:
+    torch.set_num_threads(1)
+    training = Training(SHAPES[shape])
+    dump = recording(peer, MODES[mode], folder / "dump")
+    # msProbe has one debugger per process.
+    idle = recording(peer, MODES[mode], folder / "idle", steps=(1 << 30,)) if peer == "probe-patch" else nothing()
+    for _ in sys.stdin:
+        plain, unselected, dumped = (spent(training, how) for how in (nothing(), idle, dump))
+        written = last_dump(folder / "dump")
+        entries = json.loads((written / "dump.json").read_bytes())["data"]
+        tensors = json.dumps(entries).count('"requires_grad"')
+        size = sum(path.stat().st_size for path in written.iterdir() if path.is_file())
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(json.dumps(asdict(Round(plain, unselected, dumped, len(entries), tensors, size, peak))), flush=True)
+
+
+if __name__ == "__main__":
+    assert sys.argv[1] in get_args(PeerName)
+    main(cast("PeerName", sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
