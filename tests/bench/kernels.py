@@ -121,7 +121,7 @@ def kernel_rows() -> Iterator[str]:
     }
     yield f"{machine()}; one thread, instruction set level {kernels.level}; medians of wall-clock time"
     yield ""
-    yield "| dtype | elements | probe-patch | without its library | msProbe's operations | copy | msProbe / probe-patch |"
+    yield "| dtype | elements | probe-patch | without its library | msProbe | copy | msProbe / probe-patch |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     with ApartFromTheRun():
         for dtype in DTYPES:

@@ -95,7 +95,7 @@ def _worker(peer: PeerName, mode: int, shape: int, folder: Path) -> Iterator[tup
 
 def _medians(rounds: list[Any]) -> Added:
     def median(kind: str, clock: str) -> float:
-        return 1e3 * statistics.median(one[kind][clock] for one in rounds)
+        return 1e3 * statistics.median([float(one[kind][clock]) for one in rounds])
 
     plain = median("plain", "cpu")
     last = rounds[-1]
