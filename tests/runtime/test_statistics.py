@@ -264,4 +264,4 @@ def test_autocast_and_inference_mode_change_nothing() -> None:
     with torch.inference_mode():
         inside = summary(values * 1)
     assert inside == summary(values)
-    assert inside is not None and inside.mean == pytest.approx(1.0010000467300415, rel=1e-12)
+    assert inside is not None and inside.mean == pytest.approx(1.0010000467300415, rel=1e-6)
