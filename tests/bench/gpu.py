@@ -309,7 +309,7 @@ def layers(scale: Scale) -> Iterator[str]:
 
 def _step_times(scale: Scale, stack: nn.Module, batch: Tensor, debugger: PrecisionDebugger | None) -> float:
     times = []
-    for _ in range(scale.rounds + 2):
+    for _ in range(2 * scale.rounds):
         scale.wait()
         began = time.perf_counter()
         if debugger is not None:
@@ -321,7 +321,7 @@ def _step_times(scale: Scale, stack: nn.Module, batch: Tensor, debugger: Precisi
         stack.zero_grad()
         scale.wait()
         times.append(time.perf_counter() - began)
-    return statistics.median(times[2:])
+    return statistics.median(times[scale.rounds :])
 
 
 def _config(folder: Path, level: str) -> Path:
