@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from torch._C import _current_graph_task_id, _get_tracing_state
 from torch.compiler import is_compiling
 
+from probe_patch.runtime.capture.unchanged import Unchanged, nothing_comes_between
+
 if TYPE_CHECKING:
     from torch import nn
 
@@ -68,6 +70,10 @@ class BeforeForward(CallHook):
                 session.recomputations.begin(self._name, args)
             return
         call = session.open_module(self._name, sys.exc_info()[1])
+        if session.may_meet_again and nothing_comes_between(module):
+            frame = sys._getframe(2)
+            unchanged = session.nesting.unchanged = Unchanged(frame)
+            session.store.recorder.known = unchanged.in_hook(frame)
         session.take_inputs(call, args, kwargs)
         if session.wanted.backward and not has_gradients:
             session.recomputations.expect(call)
@@ -92,16 +98,20 @@ class AfterForward(CallHook):
             self._session.leave()
 
     def _record(self, module: nn.Module, output: Any) -> None:
-        call = self._session.nesting.leave(self._name)
-        self._session.leave_thread()
+        session = self._session
+        call = session.nesting.leave(self._name)
+        session.leave_thread()
         if call is None:
             return
+        unchanged, session.nesting.unchanged = session.nesting.unchanged, None
+        if unchanged is not None:
+            session.store.recorder.known = unchanged.in_hook(sys._getframe(2))
         raised = sys.exc_info()[1] is not call.handled
         call.handled = None
         if not raised:
-            self._session.take_output(call, output)
-        self._session.take_parameters(call, module)
-        self._session.store.close_call(call)
+            session.take_output(call, output)
+        session.take_parameters(call, module)
+        session.store.close_call(call)
 
 
 class BeforePass(CallHook):

@@ -27,14 +27,14 @@ class GradientNow:
 
     def arrived(self, call: Call, number: int) -> Record:
         """Of one of a call's outputs: a part of its backward's ``input``."""
-        record = None if self._record is None else self._recorder.again(self._record)
+        record: Record = None if self._record is None else self._recorder.again(self._record)
         if record is None:
             record = self._record = self._recorder.arrived(call, number, self._gradient)
         return record
 
     def passed_on(self, call: Call, number: int) -> Record:
         """Of one of a call's inputs: a part of its backward's ``output``."""
-        record = None if self._record is None else self._recorder.again(self._record)
+        record: Record = None if self._record is None else self._recorder.again(self._record)
         if record is None:
             record = self._record = self._recorder.passed_on(call, number, self._gradient)
         return record

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.names import CallName
+    from probe_patch.runtime.capture.unchanged import Unchanged
 
 
 class ForwardPass:
@@ -104,6 +105,7 @@ class Nesting(threading.local):
         latest: the last outermost pass that began on this thread.
         flowing: the pass of the last call to which a gradient arrived on this thread.
         repeated: the modules that a backward on this thread is running again, and what will flow back through them.
+        unchanged: of the innermost open call, where it is one in which nothing of the run's own code comes between.
         is_in_a_function: whether the outermost open call runs, without gradients, inside an autograd function.
     """
 
@@ -123,6 +125,7 @@ class Nesting(threading.local):
         self.repeated: list[tuple[CallName, Backward | None]] = []
         self.is_in_a_function = False
         self.is_in_function = False
+        self.unchanged: Unchanged | None = None
 
     @property
     def is_in_module(self) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from probe_patch.config.sections import Slice
     from probe_patch.runtime.capture.contents import Contents
     from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.unchanged import Known
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
     from probe_patch.runtime.tensor_files import TensorFile, TensorFiles
@@ -43,6 +44,7 @@ class Recorder:
         tensors: how many it has made a record of.
         further_slices: parts of the tensors to look at, besides the config's; they may change from one start to the
             next. Of parameters and their gradients, all is looked at.
+        known: tensors that have a record and are as they were then; None where that cannot be told. See ``Unchanged``.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Recorder:
         self._file_of: dict[int, TensorFile] = {}
         self.tensors = 0
         self.further_slices: tuple[Slice, ...] = ()
+        self.known: Known | None = None
 
     def recording(self) -> Recording:
         """A block in which records are made, apart from the run; what they say of values is taken by its end."""
@@ -92,7 +95,7 @@ class Recorder:
         place = "" if self._files is None else self._place(call.backward, f"output.{number}")
         return self._guarded(gradient, None, place)
 
-    def again(self, record: Record) -> Record:
+    def again(self, record: Record) -> TensorRecord | None:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
         if self._files is not None or type(record) is not TensorRecord:
             return None
@@ -189,6 +192,18 @@ class Recorder:
             around.pop()
 
     def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
+        known = self.known
+        if known is None or type(tensor) not in PLAIN_TYPES or tensor.is_inference():
+            return self._looked_at(tensor, place)
+        version = tensor._version
+        earlier = known.get(id(tensor))
+        if earlier is not None and earlier[0] == version and (again := self.again(earlier[1])) is not None:
+            return again
+        record = self._looked_at(tensor, place)
+        known[id(tensor)] = (version, record)
+        return record
+
+    def _looked_at(self, tensor: Tensor, place: str) -> TensorRecord:
         try:
             values = self._values(tensor)
             self._contents.take(values)

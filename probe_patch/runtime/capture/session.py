@@ -36,6 +36,7 @@ class Session:
 
     Attributes:
         is_paused: whether nothing is recorded for now but the gradients of what was.
+        may_meet_again: whether a tensor may be recorded of a module and of the function that the module is made of.
     """
 
     def __init__(self, store: Store) -> None:
@@ -45,6 +46,7 @@ class Session:
         self.recomputations = Recomputations(self)
         self.is_open = True
         self.is_paused = False
+        self.may_meet_again = self.wanted.modules and self.wanted.functions is not None
         # More than one where a value runs its owner's code while it is recorded, and that a module.
         self._recordings: list[Recording] = []
         self._passes: list[list[FrameType]] = []
@@ -77,6 +79,7 @@ class Session:
 
     def leave(self) -> None:
         """What was recorded of values is taken, and the lock given back."""
+        self.store.recorder.known = None
         try:
             self._recordings.pop().__exit__()
         finally:
@@ -123,6 +126,7 @@ class Session:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
         self.visit_thread()
         nesting = self.nesting
+        nesting.unchanged = None
         call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)
         nesting.enter(call)
         return call

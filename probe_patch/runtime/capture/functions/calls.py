@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from torch._C import _current_graph_task_id, _get_tracing_state
@@ -46,6 +47,9 @@ class FunctionCalls:
             return None
         try:
             call = session.open_function(name)
+            unchanged = session.nesting.unchanged
+            if unchanged is not None:
+                session.store.recorder.known = unchanged.in_function(sys._getframe(3))
             take(call, args, kwargs)
         finally:
             session.leave()
@@ -60,6 +64,8 @@ class FunctionCalls:
         try:
             if not self._session.functions_are_recorded_here() or not self.are_recorded_here():
                 return None
+            # Code that is watched is anybody's.
+            self._session.nesting.unchanged = None
             return self.begin(name, take, arguments.args, arguments.kwargs)
         except Exception as error:
             self.failed(kind, error)
@@ -81,6 +87,9 @@ class FunctionCalls:
         if not self._session.enter():
             return
         try:
+            unchanged = self._session.nesting.unchanged
+            if unchanged is not None:
+                self._session.store.recorder.known = unchanged.in_function(sys._getframe(2))
             self._session.take_output(call, output)
             self._session.store.close_call(call)
         except Exception as error:
