@@ -16,6 +16,7 @@ from probe_patch.runtime.capture.forward_hooks import ForwardHooks
 from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
+from probe_patch.runtime.capture.tensor_hooks import GradientHook
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.stats.table import StatisticsTable
@@ -133,28 +134,37 @@ def test_a_modules_hook_that_will_not_go_does_not_keep_the_others(debugger: Prec
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
-def test_a_tensors_hook_that_will_not_go_does_not_keep_the_others(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("kind", "number", "all_of_them"),
+    # Six parameters, and then three outputs, of which two are those of two modules each; and three nodes.
+    [(GradientHook, 7, 6 + 3), (RemovableHandle, 1, 3)],
+    ids=["a tensor's", "a node's"],
+)
+def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
+    debugger: PrecisionDebugger,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: Any,
+    number: int,
+    all_of_them: int,
 ) -> None:
     model = Mlp()
     debugger.start(model)
     output = model(ones(2, 4).requires_grad_())
-    on_parameters = 3 * 2
-    original, calls = RemovableHandle.remove, []
+    original, calls = kind.remove, []
 
-    def first_fails(handle: RemovableHandle) -> None:
-        calls.append(handle)
-        if len(calls) == on_parameters + 1:
+    def one_fails(hook: Any) -> None:
+        calls.append(hook)
+        if len(calls) == number:
             raise RuntimeError("broken on purpose")
-        original(handle)
+        original(hook)
 
-    monkeypatch.setattr(RemovableHandle, "remove", first_fails)
+    monkeypatch.setattr(kind, "remove", one_fails)
     debugger.stop()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())
     assert not output._backward_hooks
-    # Per module, one output and one node that passes the input's share on.
-    assert len(calls) == on_parameters + 2 * 5
+    assert len(calls) == all_of_them
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
