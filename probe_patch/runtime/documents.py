@@ -1,7 +1,7 @@
 """The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0)."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -15,20 +15,23 @@ def entry_line(entry: str, record: Record, tensors: TensorTexts, style: JsonStyl
     return f"{string_text(entry)}: {_record_text(record, tensors, style)}"
 
 
-# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops.
+# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops. In them
+# tensors, of which nearly all records are made, take no call more than they must.
 def _record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
+    text_of = tensors.text
     if type(record) is TensorRecord:
-        return tensors.text(record)
+        return text_of(record)
     parts: list[str] = []
-    if isinstance(record, SavedRecord):
+    if type(record) is SavedRecord:
         record = record.members()
-    if isinstance(record, Mapping):
+    if isinstance(record, dict):
         for name, part in record.items():
-            parts.append(f"{string_text(name)}: {_record_text(part, tensors, style)}")
+            text = text_of(part) if type(part) is TensorRecord else _record_text(part, tensors, style)
+            parts.append(f"{string_text(name)}: {text}")
         return f"{{{', '.join(parts)}}}"
     if isinstance(record, list | tuple):
         for part in record:
-            parts.append(_record_text(part, tensors, style))  # noqa: PERF401
+            parts.append(text_of(part) if type(part) is TensorRecord else _record_text(part, tensors, style))  # noqa: PERF401
         return f"[{', '.join(parts)}]"
     return style.leaf(record)
 

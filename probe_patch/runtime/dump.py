@@ -84,7 +84,7 @@ class Dump:
             self._write(STACK_FILE, lambda: stack_document(store.stack_groups()))
             self._write(CONSTRUCT_FILE, self._construct)
         for name, content in self._described(self._occasion.files).items():
-            self._write(name, partial(iter, (content,)))
+            self._write(name, partial(_as_it_is, content))
         written = self._write(META_FILE, lambda: [self._meta().document()]) and written
         if written:
             LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
@@ -118,7 +118,7 @@ class Dump:
             problems=self.store.problems.all(),
         )
 
-    def _write(self, name: str, pieces: Callable[[], Iterable[str | bytes]]) -> bool:
+    def _write(self, name: str, pieces: Callable[[], Iterable[str] | bytes]) -> bool:
         path: Path = self.folder / name
         try:
             write_atomically(path, pieces())
@@ -126,3 +126,7 @@ class Dump:
             self.store.problems.note(f"writing {name}", f"{type(error).__name__}: {error}, in {self.folder}")
             return False
         return True
+
+
+def _as_it_is(content: bytes) -> bytes:
+    return content

@@ -291,7 +291,7 @@ def _break(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
         monkeypatch.setattr(target, broken)
         return
 
-    def full(path: Path, pieces: Iterable[str | bytes]) -> None:
+    def full(path: Path, pieces: Iterable[str] | bytes) -> None:
         if not target or path.name == target:
             raise OSError(28, "broken on purpose")
         write_atomically(path, pieces)

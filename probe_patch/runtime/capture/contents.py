@@ -133,7 +133,7 @@ class _Numbers:
         if row == NOTHING or look.kind is None or not numbers.has(row):
             return self._none
         found = numbers.floats(row) if look.has_floats else numbers.summary(row, look.kind, look.is_scalar)
-        return self._form % tuple(self._chosen(row, found))
+        return self._form % self._chosen(row, found)
 
     def after(self, place: int) -> str:
         return ""
@@ -141,8 +141,8 @@ class _Numbers:
     def counts(self, place: int) -> Counts | None:
         return None
 
-    def _chosen(self, row: int, statistics: Sequence[str]) -> Sequence[object]:
-        return statistics
+    def _chosen(self, row: int, statistics: Sequence[str]) -> tuple[object, ...]:
+        return tuple(statistics)
 
 
 class _ChosenNumbers(_Numbers):
@@ -159,9 +159,9 @@ class _ChosenNumbers(_Numbers):
         row = self._rows[place]
         return self._numbers.counts(row) if self._has_counts and row != NOTHING and self._numbers.has(row) else None
 
-    def _chosen(self, row: int, statistics: Sequence[str]) -> Sequence[object]:
+    def _chosen(self, row: int, statistics: Sequence[str]) -> tuple[object, ...]:
         found = (*statistics, *(self._numbers.counts(row) if self._has_counts else ()))
-        return [found[column] for column in self._columns]
+        return tuple(found[column] for column in self._columns)
 
 
 class _Nothing:

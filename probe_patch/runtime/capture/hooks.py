@@ -70,8 +70,9 @@ class BeforeForward(CallHook):
                 session.recomputations.begin(self._name, args)
             return
         call = session.open_module(self._name, sys.exc_info()[1])
+        frame = sys._getframe(2)
+        call.frame = id(frame)
         if session.may_meet_again and nothing_comes_between(module):
-            frame = sys._getframe(2)
             unchanged = session.nesting.unchanged = Unchanged(frame)
             session.store.recorder.known = unchanged.in_hook(frame)
         session.take_inputs(call, args, kwargs)

@@ -46,10 +46,24 @@ class Call:
         is_taken: whether its forward is recorded.
         has_backward: whether its backward is recorded, as something has flowed back through it.
         record: what is known of it so far, by dump.json's keys.
+        stack: the number of its call stack; None where that is not recorded.
+        frame: the identity of the frame that runs it, of a module; that frame lives as long as the call is open.
         flow: what flows back through it; None where nothing will, or where gradients are not recorded.
     """
 
-    __slots__ = ("during", "flow", "handled", "has_backward", "is_taken", "name", "number", "parent", "record")
+    __slots__ = (
+        "during",
+        "flow",
+        "frame",
+        "handled",
+        "has_backward",
+        "is_taken",
+        "name",
+        "number",
+        "parent",
+        "record",
+        "stack",
+    )
 
     def __init__(
         self, name: CallName, number: int, parent: Call | None, during: ForwardPass, handled: BaseException | None
@@ -63,6 +77,8 @@ class Call:
         self.has_backward = False
         self.flow: Backward | None = None
         self.record: dict[str, Record] = {}
+        self.stack: int | None = None
+        self.frame = 0
 
     @property
     def entry(self) -> str:

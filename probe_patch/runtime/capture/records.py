@@ -35,6 +35,9 @@ _PRIVATE: Final = (
 )
 
 
+_SCALARS: Final = frozenset({bool, int, float, str})
+
+
 class Recorder:
     """Makes records of one dump, inside ``recording``.
 
@@ -164,11 +167,15 @@ class Recorder:
     # One frame per level of nesting, so that DEEPEST levels fit under Python's recursion limit: hence loops.
     def _record(self, value: object, keyword: str | None, around: list[int], place: str) -> Record:
         self._parts += 1
+        kind = type(value)
         if value is None:
             return None
+        if kind in _SCALARS:
+            return scalar_record(value, keyword)
         if isinstance(value, Tensor):
             return self._tensor(value, place)
-        named = named_parts(value)
+        # Most have no parts or are just these, and to find out takes long.
+        named = None if kind is tuple or kind is list else named_parts(value)
         listed = None if named is not None else listed_parts(value)
         if named is None and listed is None:
             record = scalar_record(value, keyword)

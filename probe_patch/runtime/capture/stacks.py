@@ -23,32 +23,41 @@ class CallStacks:
     """Stacks seen so far. A stack met again costs one walk over its frames and no text."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, ...], list[Call]] = {}
-        self._known: dict[tuple[int, ...], list[Call]] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._calls: list[list[Call]] = []
+        self._known: dict[tuple[int, ...], int] = {}
         self._texts: dict[_Site, str | None] = {}
         # Sites are known by the identity of their code, which must therefore stay alive.
         self._codes: dict[int, CodeType] = {}
 
     def add(self, call: Call) -> None:
-        """Record the caller's stack, innermost frame first and without our own frames, for ``call``."""
+        """Record the caller's stack, innermost frame first and without our own frames, for ``call``.
+
+        What is above the module around it is that module's stack, and not walked again.
+        """
+        around = call.parent
+        outer = 0 if around is None or around.stack is None else around.frame
         frame: FrameType | None = sys._getframe(1)
         sites: list[int] = []
         while frame is not None:
             sites.append(id(frame.f_code))
             sites.append(frame.f_lasti)
+            if id(frame) == outer and around is not None and around.stack is not None:
+                sites.append(around.stack)
+                break
             frame = frame.f_back
         key = tuple(sites)
-        calls = self._known.get(key)
-        if calls is None:
-            calls = self._known[key] = self._group(sys._getframe(1))
-        calls.append(call)
+        number = self._known.get(key)
+        if number is None:
+            number = self._known[key] = self._number(sys._getframe(1))
+        call.stack = number
+        self._calls[number].append(call)
 
     def groups(self) -> Iterator[tuple[list[Call], tuple[str, ...]]]:
         """The calls that share a stack, and the stack's frames as text."""
-        for texts, calls in self._groups.items():
-            yield calls, texts
+        return zip(self._calls, self._numbers, strict=True)
 
-    def _group(self, frame: FrameType | None) -> list[Call]:
+    def _number(self, frame: FrameType | None) -> int:
         texts: list[str] = []
         while frame is not None:
             site = (id(frame.f_code), frame.f_lasti)
@@ -60,7 +69,10 @@ class CallStacks:
             if text is not None:
                 texts.append(text)
             frame = frame.f_back
-        return self._groups.setdefault(tuple(texts), [])
+        number = self._numbers.setdefault(tuple(texts), len(self._calls))
+        if number == len(self._calls):
+            self._calls.append([])
+        return number
 
 
 def _frame_text(frame: FrameType) -> str | None:

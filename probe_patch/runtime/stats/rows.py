@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import torch
@@ -71,6 +72,21 @@ class Block:
         self.address = self.words.data_ptr()
 
 
+class Integers:
+    """The integers of each row, which are made numbers only when one is asked for: few tensors have any."""
+
+    def __init__(self, words: Tensor) -> None:
+        self._words = words
+
+    def of(self, number: int) -> list[int]:
+        return self._all[number]
+
+    @cached_property
+    def _all(self) -> list[list[int]]:
+        found: list[list[int]] = self._words.tolist()
+        return found
+
+
 @dataclass(frozen=True)
 class DeviceReadings:
     """The rows of one device on the host.
@@ -82,7 +98,7 @@ class DeviceReadings:
     """
 
     floats: list[float]
-    integers: list[list[int]]
+    integers: Integers
     unmeasured: Collection[int]
 
 
@@ -106,18 +122,18 @@ class Readings:
         number, device = row // DEVICES, self.devices[row % DEVICES]
         at = FLOAT_COLUMNS * number
         maximum, minimum, mean, norm = device.floats[at : at + FLOAT_COLUMNS]
-        high, low = device.integers[number][:EXTREMES]
+        if kind is Kind.FLOAT or kind is Kind.COMPLEX:
+            return Summary(maximum, maximum, maximum, maximum) if is_scalar else Summary(maximum, minimum, mean, norm)
+        high, low = device.integers.of(number)[:EXTREMES]
         if kind is Kind.BOOL:
             return Summary(bool(high), bool(low), None, None)
         if kind is Kind.UNSIGNED64:
             high, low = high + SIGN_BIT, low + SIGN_BIT
-        if kind is not Kind.FLOAT and kind is not Kind.COMPLEX:
-            maximum, minimum = high, low
-        return Summary(maximum, maximum, maximum, maximum) if is_scalar else Summary(maximum, minimum, mean, norm)
+        return Summary(high, high, high, high) if is_scalar else Summary(high, low, mean, norm)
 
     def counts(self, row: int) -> Counts:
         """The counts of one row, of a table that counts."""
-        nan, positive, negative, zero = self.devices[row % DEVICES].integers[row // DEVICES][EXTREMES:]
+        nan, positive, negative, zero = self.devices[row % DEVICES].integers.of(row // DEVICES)[EXTREMES:]
         return Counts(nan, positive + negative, zero)
 
 
@@ -125,4 +141,4 @@ def read_rows(words: Tensor, accumulator: torch.dtype, has_counts: bool, unmeasu
     """Rows on the host, [n, WORDS] int64 and contiguous, as numbers."""
     integers = words[:, FLOAT_COLUMNS : WORDS if has_counts else WORDS - COUNTS]
     floats = words.view(accumulator)[:, :FLOAT_COLUMNS].flatten()
-    return DeviceReadings(floats.tolist(), integers.tolist(), unmeasured)
+    return DeviceReadings(floats.tolist(), Integers(integers), unmeasured)
