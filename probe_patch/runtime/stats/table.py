@@ -7,6 +7,7 @@ from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.backends.registry import Backends, backends_of_the_process
 from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.rows import DEVICES, ROWS_PER_BLOCK, Block, DeviceReadings, Readings, read_rows
+from probe_patch.runtime.stats.streams import streams_of
 
 
 class StatisticsTable:
@@ -79,6 +80,7 @@ class _DeviceRows:
         self._found = backends.on(device, counts)
         self._accumulator = self._found.backend.accumulator
         self._blocks: list[Block] = []
+        self._streams = streams_of(device)
         self._unmeasured: set[int] = set()
         self.used = 0
         self.waiting: list[Tensor] = []
@@ -105,6 +107,7 @@ class _DeviceRows:
         if not values:
             return
         block, first = self._blocks[-1], (self.used - len(values)) % ROWS_PER_BLOCK
+        self._streams.note()
         try:
             self._found.backend.measure(values, kinds, block, first)
         except Exception as error:
@@ -112,9 +115,8 @@ class _DeviceRows:
             self._measure_one_by_one(values, kinds, block, first)
 
     def read(self) -> DeviceReadings:
-        if self._device.type != "cpu":
-            # Rows may have been written on other streams than the one that copies them.
-            torch.get_device_module(self._device).synchronize(self._device)
+        # Rows may have been written on other streams than the one that copies them.
+        self._streams.wait()
         words = torch.cat([block.words for block in self._blocks])[: self.used].cpu()
         return read_rows(words, self._accumulator, self._counts, self._unmeasured)
 

@@ -19,6 +19,7 @@ from probe_patch.runtime.stats.checksums.pending import (
     PendingCrc32,
     PendingXor64,
 )
+from probe_patch.runtime.stats.streams import streams_of
 
 Launch: TypeAlias = Callable[[Tensor, Block, int], None]
 """See ``Kernels``."""
@@ -72,6 +73,7 @@ class _DeviceRows:
         self._problems = problems
         self._blocks: list[Block] = []
         self._used = 0
+        self._streams = streams_of(device)
         self._kernels: Kernels | None = None
         try:
             self._kernels = kernels_on(device)
@@ -98,7 +100,7 @@ class _DeviceRows:
         if not self._blocks:
             return
         # Words may have been written on other streams than the one that copies them.
-        torch.get_device_module(self._device).synchronize(self._device)
+        self._streams.wait()
         words = torch.cat([block.words for block in self._blocks]).cpu().view(-1, ROWS_PER_BLOCK)
         for block, found in zip(self._blocks, words.tolist(), strict=True):
             block.give_up(found)
@@ -114,6 +116,7 @@ class _DeviceRows:
             self._blocks.append(Block(self._device))
         # The word is used up even if the launch fails: it may have been written.
         self._used += 1
+        self._streams.note()
         launch(found, self._blocks[-1], row)
         return Part(self._blocks[-1], row, found.numel())
 
