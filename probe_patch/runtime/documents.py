@@ -6,32 +6,39 @@ from itertools import chain
 from pathlib import Path
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
-from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord, TensorTexts
+from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord, TensorTexts, WrittenRecord
 from probe_patch.runtime.json_text import BARE, JsonStyle, string_text
 
 
 def entry_line(entry: str, record: Record, tensors: TensorTexts, style: JsonStyle = BARE) -> str:
     """One entry of dump.json's ``data``, on one line."""
-    return f"{string_text(entry)}: {_record_text(record, tensors, style)}"
+    return f"{string_text(entry)}: {record_text(record, tensors, style)}"
 
 
 # One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops. In them
 # tensors, of which nearly all records are made, take no call more than they must.
-def _record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
+def record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
+    """A record, or a part of one, as JSON.
+
+    Raises:
+        TypeError: JSON has no form for something in it.
+    """
     text_of = tensors.text
     if type(record) is TensorRecord:
         return text_of(record)
+    if type(record) is WrittenRecord:
+        return record
     parts: list[str] = []
     if type(record) is SavedRecord:
         record = record.members()
     if isinstance(record, dict):
         for name, part in record.items():
-            text = text_of(part) if type(part) is TensorRecord else _record_text(part, tensors, style)
+            text = text_of(part) if type(part) is TensorRecord else record_text(part, tensors, style)
             parts.append(f"{string_text(name)}: {text}")
         return f"{{{', '.join(parts)}}}"
     if isinstance(record, list | tuple):
         for part in record:
-            parts.append(text_of(part) if type(part) is TensorRecord else _record_text(part, tensors, style))  # noqa: PERF401
+            parts.append(text_of(part) if type(part) is TensorRecord else record_text(part, tensors, style))  # noqa: PERF401
         return f"[{', '.join(parts)}]"
     return style.leaf(record)
 

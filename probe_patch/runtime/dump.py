@@ -56,6 +56,7 @@ class Dump:
             settings.most_entries,
             STRICT if settings.strict_json else BARE,
             self._nan_check,
+            self.folder,
         )
 
     def write(self, ended_by: BaseException | None) -> bool:

@@ -6,19 +6,25 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 from __future__ import annotations
 
 import threading
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from probe_patch.runtime.capture.contents import Statistics
+from probe_patch.runtime.capture.forms import WrittenRecord
 from probe_patch.runtime.capture.names import ModuleName
 from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
-from probe_patch.runtime.documents import entry_line
+from probe_patch.runtime.documents import entry_line, record_text
 from probe_patch.runtime.json_text import BARE, JsonStyle
+from probe_patch.runtime.lines import Lines
 from probe_patch.runtime.stats.apart import ApartFromTheRun
+from probe_patch.runtime.stats.streams import is_captured
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
 
     from probe_patch.runtime.capture.forms import Record, TensorTexts
     from probe_patch.runtime.capture.gradients import Backward
@@ -28,6 +34,10 @@ if TYPE_CHECKING:
     from probe_patch.runtime.nan_check import NanCheck
     from probe_patch.runtime.problems import Problems
 
+
+AT_ONCE: Final = 50_000
+"""How many tensors and calls are recorded before those that are complete are turned into lines: some ten MiB in memory,
+and one read from the device."""
 
 _EMPTY_RECORD: Final[dict[str, Record]] = {"input_args": [], "input_kwargs": {}, "output": []}
 
@@ -41,18 +51,22 @@ class Enclosure(NamedTuple):
 
 
 class Store:
-    """Calls are opened and closed by hooks on any thread; ``flush`` turns what is complete into lines of JSON.
+    """Calls are opened and closed by hooks on any thread; at the stop, ``flush`` turns them into lines of JSON, and
+    before, ``relieve`` those that are complete.
 
     Args:
         recorder: makes the records; statistics by default.
         most_entries: how many entries are recorded; None for all.
         style: how records are written.
         nan_check: where given, only what it keeps is written.
+        folder: where lines go that are too many for the memory; None keeps all of them there.
 
     Attributes:
         lock: held by whoever records or flushes, so that nothing is read while it is being written.
         recomputed: module forwards that were left out because they ran inside a backward pass.
         latest: the last outermost pass through a root that began.
+        lines: the entries that were flushed.
+        is_relieved_now: whether ``relieve`` is at work. Nobody it would wait for can be waiting for it.
         saved: records of what was saved by name, by entry, and of their gradients, as far as these have arrived.
     """
 
@@ -65,6 +79,7 @@ class Store:
         most_entries: int | None = None,
         style: JsonStyle = BARE,
         nan_check: NanCheck | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.problems = problems
         self.wanted = wanted
@@ -74,12 +89,16 @@ class Store:
         self.latest = BEFORE_ANY_PASS
         self.saved: dict[str, Record] = {}
         self._stacks = CallStacks()
-        self.lines: list[str] = []
+        self.lines = Lines(folder, problems)
+        self.is_relieved_now = False
+        # Of a flush that was cut short, by the run's Ctrl-C as it may be.
+        self._unwritten: Iterator[str] = iter(())
         self._flushed = 0
         self.recorder = recorder or Recorder(Statistics(problems), problems)
         self._most_entries = most_entries
         self._style = style
         self._nan_check = nan_check
+        self._due = AT_ONCE
         self._admitted: set[str] = set()
         self._counts: dict[str, int] = {}
         self._passes: dict[ModuleName, int] = {}
@@ -88,6 +107,7 @@ class Store:
         self._open: dict[Call, None] = {}
         self._backwards: dict[Call, Backward] = {}
         self._parameter_gradients: dict[str, dict[str, Record]] = {}
+        self._whole: set[str] = set()
         self._firings: dict[tuple[str, str], int] = {}
         self._finished: list[Call] = []
 
@@ -160,8 +180,7 @@ class Store:
     def close_call(self, call: Call) -> None:
         """The call's record is complete, as far as it will ever be. The caller holds ``lock``."""
         self.selection.end(call)
-        # Of a call that has raised it still holds nodes.
-        call.flow = None
+        call.end()
         if call in self._open:
             del self._open[call]
             self._finished.append(call)
@@ -169,7 +188,7 @@ class Store:
     def add_backward(self, backward: Backward) -> None:
         """A gradient of this call has arrived. The caller holds ``lock``."""
         call = backward.call
-        if call not in self._backwards:
+        if not call.has_backward:
             self._backwards[call] = backward
             call.has_backward = True
 
@@ -180,9 +199,12 @@ class Store:
         self._firings[key] = firing + 1
         return module.parameters_gradient(firing)
 
-    def add_parameter_gradient(self, entry: str, parameter: str, gradient: Record) -> None:
-        """One parameter's gradient of one backward pass. The caller holds ``lock``."""
-        self._parameter_gradients.setdefault(entry, {})[parameter] = [gradient]
+    def add_parameter_gradient(self, entry: str, parameter: str, gradient: Record, of: int) -> None:
+        """One parameter's gradient of one backward pass, out of so many. The caller holds ``lock``."""
+        gradients = self._parameter_gradients.setdefault(entry, {})
+        gradients[parameter] = [gradient]
+        if len(gradients) == of:
+            self._whole.add(entry)
 
     def enclosures(self) -> Iterator[Enclosure]:
         """What is recorded, and the modules around that."""
@@ -214,15 +236,82 @@ class Store:
             self._open = {}
             self._backwards = {}
             self._parameter_gradients = {}
+            self._whole = set()
             self.saved = {}
-            self._flushed += len(finished)
             self._finish_files()
-            with ApartFromTheRun():
-                tensors = self.recorder.read(self._style)
+            tensors = self._read()
+            self._flushed += len(finished)
             if self._nan_check is not None:
                 finished = self._kept(self._nan_check, finished, tensors)
-            if self.wanted.values:
-                self.lines += [self._line(entry, record, tensors) for entry, record in finished]
+            self._write(finished, tensors)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much has been recorded since the last read that ``relieve`` is to be called."""
+        return self.recorder.unread + len(self._finished) >= self._due
+
+    def relieve(self, awaited: Callable[[], Collection[Backward]]) -> None:
+        """Turn what is complete into lines, so that the memory it takes does not grow with the run.
+
+        What is not complete stays, with the numbers that it has. The task nan_check looks at everything together, and
+        files that wait for the stop may still fail: then all stays as it is. The caller holds ``lock``, and no record
+        is being made.
+
+        Args:
+            awaited: tells the backwards to which something may still flow.
+        """
+        if self._nan_check is not None or self.saved or self.recorder.holds_files or is_captured():
+            self._due += AT_ONCE
+            return
+        self.is_relieved_now = True
+        try:
+            still = awaited()
+            whole = [call for call, backward in self._backwards.items() if backward not in still]
+            finished: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
+            finished += [(call.backward, self._backwards.pop(call).record(self.wanted)) for call in whole]
+            finished += [(entry, self._parameter_gradients.pop(entry)) for entry in self._whole]
+            self._finished = []
+            self._whole = set()
+            tensors = self._read()
+            self._flushed += len(finished)
+            self._write(finished, tensors)
+            self._write_parts(tensors)
+        finally:
+            self.is_relieved_now = False
+
+    def _read(self) -> TensorTexts:
+        self._due = AT_ONCE
+        with ApartFromTheRun():
+            return self.recorder.read(self._style)
+
+    def _write(self, finished: list[tuple[str, Record]], tensors: TensorTexts) -> None:
+        if self.wanted.values:
+            self._unwritten = chain(self._unwritten, map(partial(self._line, tensors), finished))
+            self.lines.add(self._unwritten)
+            self._unwritten = iter(())
+
+    def _write_parts(self, tensors: TensorTexts) -> None:
+        """Put the texts of what is still incomplete in its place."""
+        for call in self._open:
+            self._write_members(call.record, tensors)
+        for backward in self._backwards.values():
+            for records in (backward.arrived, backward.passed_on):
+                records[:] = [self._part(record, tensors) for record in records]
+        for gradients in self._parameter_gradients.values():
+            self._write_members(gradients, tensors)
+
+    def _write_members(self, record: dict[str, Record], tensors: TensorTexts) -> None:
+        for key, part in record.items():
+            record[key] = self._part(part, tensors)
+
+    def _part(self, record: Record, tensors: TensorTexts) -> Record:
+        if record is None or type(record) is WrittenRecord:
+            return record
+        try:
+            return WrittenRecord(record_text(record, tensors, self._style))
+        except Exception as error:
+            self.problems.note("encoding an entry", error)
+            return None
 
     def _kept(
         self, nan_check: NanCheck, finished: list[tuple[str, Record]], tensors: TensorTexts
@@ -245,7 +334,8 @@ class Store:
                 return around.backward
         return None
 
-    def _line(self, entry: str, record: Record, tensors: TensorTexts) -> str:
+    def _line(self, tensors: TensorTexts, finished: tuple[str, Record]) -> str:
+        entry, record = finished
         try:
             return entry_line(entry, record, tensors, self._style)
         except Exception as error:

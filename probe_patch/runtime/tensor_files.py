@@ -39,6 +39,11 @@ class Writing(Protocol):
         """Take these values, which the run may overwrite next."""
         ...
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether something was taken and is not written."""
+        ...
+
     def finish(self) -> None:
         """The recording stops: everything taken is on disk, or its file has no name."""
         ...
@@ -73,6 +78,11 @@ class TensorFiles:
         self._writing.add(values, file)
         return file
 
+    @property
+    def are_held(self) -> bool:
+        """Whether some are not on disk yet."""
+        return self._writing.is_holding
+
     def finish(self) -> None:
         """Write what is not on disk yet."""
         self._writing.finish()
@@ -101,6 +111,11 @@ class AtOnce:
 
     def add(self, values: Tensor, file: TensorFile) -> None:
         self.write(_whole(values), file)
+
+    @property
+    def is_holding(self) -> bool:
+        """Never."""
+        return False
 
     def finish(self) -> None:
         """Nothing is left to be written."""
@@ -132,6 +147,11 @@ class AtStop:
 
     def add(self, values: Tensor, file: TensorFile) -> None:
         self._held.append((_copy(values), file))
+
+    @property
+    def is_holding(self) -> bool:
+        """See ``Writing``."""
+        return bool(self._held)
 
     def finish(self) -> None:
         held, self._held = self._held[::-1], []

@@ -92,9 +92,9 @@ def test_each_entry_is_encoded_once_however_often_the_dump_is_written(
     encoded: list[str] = []
     original = Store._line
 
-    def counted(store: Store, entry: str, record: Any, readings: Any) -> str:
-        encoded.append(entry)
-        return original(store, entry, record, readings)
+    def counted(store: Store, readings: Any, finished: Any) -> str:
+        encoded.append(finished[0])
+        return original(store, readings, finished)
 
     monkeypatch.setattr(Store, "_line", counted)
     debugger, model = debugger_with(tmp_path), Mlp()

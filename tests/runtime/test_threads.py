@@ -131,7 +131,7 @@ def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     before(model.inner, (ones(1),), {})
     after(model.inner, (ones(1),), {}, ones(1))
     store.flush()
-    assert (store.lines, store.parents(), store.recorder.tensors) == ([], {}, 0)
+    assert (list(store.lines), store.parents(), store.recorder.tensors) == ([], {}, 0)
 
 
 @pytest.mark.parametrize("is_recording", [True, False])

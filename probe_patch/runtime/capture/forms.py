@@ -72,6 +72,12 @@ class TensorRecord(int):
     __slots__ = ()
 
 
+class WrittenRecord(str):
+    """A record that is JSON already, as its tensors were read before all of its entry was there."""
+
+    __slots__ = ()
+
+
 class TensorTexts:
     """Tensors that were recorded between two reads, with their numbers.
 

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.capture.nested import tensors_in
-from probe_patch.runtime.capture.shares import LEAF, Edge, Share, edge_of, nodes_that_pass_on, watch
+from probe_patch.runtime.capture.shares import LEAF, Edge, Share, edge_of, nodes_that_pass_on, passing_of, watch
 from probe_patch.runtime.capture.tensor_hooks import GradientHook, latest_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch.utils.hooks import RemovableHandle
 
@@ -80,7 +80,7 @@ class Gradients:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._handles: list[RemovableHandle | GradientHook] = []
+        self._handles: list[RemovableHandle | _Arrival] = []
         self._unfinished: dict[int, list[Share]] = {}
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
@@ -125,6 +125,21 @@ class Gradients:
             engine = torch.autograd.Variable._execution_engine
             engine.queue_callback(partial(self._finish_pass, graph_pass))
         waiting.append(share)
+
+    def awaited(self) -> set[Backward]:
+        """The backwards to which something may still flow. Hooks of what is gone from the graph are forgotten.
+
+        The caller holds ``store.lock``.
+        """
+        found = {share.backward for shares in self._unfinished.values() for share in shares}
+        handles: list[RemovableHandle | _Arrival] = []
+        for handle in self._handles:
+            hook = handle.if_on() if isinstance(handle, _Arrival) else passing_of(handle)
+            if hook is not None:
+                found.update(hook.backwards)
+                handles.append(handle)
+        self._handles = handles
+        return found
 
     def remove(self) -> None:
         """Take the hooks off; of a pass that is still running or has failed, shares that are not whole are left out."""
@@ -202,6 +217,15 @@ class _Arrival(GradientHook):
     def __init__(self, session: Session, awaited: _Awaited) -> None:
         self._session = session
         self._awaited = [awaited]
+
+    def if_on(self) -> _Arrival | None:
+        """Itself; None once neither the tensor nor its node is there to call it."""
+        return None if self._hooks() is None else self
+
+    @property
+    def backwards(self) -> Iterator[Backward]:
+        """To which something may come from here."""
+        return (awaited.backward for awaited in self._awaited)
 
     def join(self, session: Session, awaited: _Awaited) -> bool:
         """Let one more have what comes next. False where it is another recording's."""

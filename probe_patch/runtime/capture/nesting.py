@@ -34,6 +34,11 @@ class ForwardPass:
 BEFORE_ANY_PASS: Final = ForwardPass(0, has_gradients=False)
 
 
+_GIVEN: Final[dict[str, Record]] = {}
+"""In the place of the records that calls have given: one for all, as they are many. Nothing is put into it: what has
+ended, or is of a session that is closed, records nothing."""
+
+
 class Call:
     """One forward of one module or function, from its start to its end.
 
@@ -90,9 +95,15 @@ class Call:
         """The name of its backward in the dump."""
         return self.name.backward(self.number)
 
+    def end(self) -> None:
+        """It is over: what was only needed until then goes."""
+        # Of one that has raised, ``flow`` still holds nodes.
+        self.flow = self.handled = None
+        self.frame = 0
+
     def give_record(self) -> dict[str, Record]:
         """The record, which the call, kept for its place among the others, then lets go of."""
-        record, self.record, self.flow = self.record, {}, None
+        record, self.record, self.flow = self.record, _GIVEN, None
         return record
 
     def around(self) -> Iterator[Call]:

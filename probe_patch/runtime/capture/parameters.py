@@ -11,6 +11,8 @@ from torch import Tensor
 from probe_patch.runtime.capture.tensor_hooks import GradientHook
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from torch import nn
 
     from probe_patch.runtime.capture.names import ModuleName, NamedModule
@@ -78,7 +80,7 @@ class OwnParameters:
         if earlier is not None and earlier() is tensor:
             return
         self._hooked[key] = reference
-        hook = _ParameterGradient(self._session, self._module, name, reference)
+        hook = _ParameterGradient(self._session, self._module, name, reference, self._latest)
         hook.put_on(tensor)
         self._hooks.append(hook)
 
@@ -86,13 +88,21 @@ class OwnParameters:
 class _ParameterGradient(GradientHook):
     """The hook of one parameter."""
 
-    __slots__ = ("_module", "_name", "_parameter")
+    __slots__ = ("_module", "_name", "_parameter", "_siblings")
 
-    def __init__(self, session: Session, module: ModuleName, name: str, parameter: weakref.ref[Tensor]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        module: ModuleName,
+        name: str,
+        parameter: weakref.ref[Tensor],
+        siblings: Collection[str],
+    ) -> None:
         self._session = session
         self._module = module
         self._name = name
         self._parameter = parameter
+        self._siblings = siblings
 
     def _take(self, gradient: Tensor) -> None:
         store = self._session.store
@@ -108,4 +118,4 @@ class _ParameterGradient(GradientHook):
             store.problems.note("recording a parameter's gradient", reason)
             return
         record = store.recorder.parameter_gradient(entry, self._name, gradient)
-        store.add_parameter_gradient(entry, self._name, record)
+        store.add_parameter_gradient(entry, self._name, record, len(self._siblings))

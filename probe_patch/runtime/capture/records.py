@@ -143,6 +143,16 @@ class Recorder:
             taken = self._contents.nothing()
         return TensorTexts(first, looks, files, taken)
 
+    @property
+    def unread(self) -> int:
+        """How many tensors were recorded since the last read."""
+        return len(self._looks)
+
+    @property
+    def holds_files(self) -> bool:
+        """Whether there are files that are written when the recording stops: records name those that succeed."""
+        return self._files is not None and self._files.are_held
+
     def finish(self) -> None:
         """The recording stops: write the files that are not on disk yet."""
         if self._files is not None:

@@ -66,8 +66,7 @@ class Session:
             return False
         lock = self.store.lock
         # Waiting for no time at all takes a fifth of the time, as no clock is asked.
-        if not lock.acquire(blocking=False) and not lock.acquire(timeout=PATIENCE):
-            self.store.problems.note("recording", "another thread was held up in its own recording for too long")
+        if not lock.acquire(blocking=False) and not self._wait():
             return False
         if not self.is_open:
             lock.release()
@@ -79,11 +78,29 @@ class Session:
 
     def leave(self) -> None:
         """What was recorded of values is taken, and the lock given back."""
-        self.store.recorder.known = None
+        store = self.store
+        store.recorder.known = None
         try:
             self._recordings.pop().__exit__()
+            if store.is_due and not self._recordings:
+                self._relieve()
         finally:
-            self.store.lock.release()
+            store.lock.release()
+
+    def _wait(self) -> bool:
+        """Wait for the lock while another thread has it."""
+        store = self.store
+        while not store.lock.acquire(timeout=PATIENCE):
+            if not store.is_relieved_now:
+                store.problems.note("recording", "another thread was held up in its own recording for too long")
+                return False
+        return True
+
+    def _relieve(self) -> None:
+        try:
+            self.store.relieve(self.gradients.awaited)
+        except Exception as error:
+            self.store.problems.note("encoding the dump", error)
 
     @property
     def ran_with_gradients(self) -> bool:

@@ -10,7 +10,7 @@ from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.stats.plain import is_dtensor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor
     from torch.autograd.graph import Node
@@ -39,16 +39,17 @@ class Share:
     """What one call passes on to one tensor, over all the nodes that do.
 
     Attributes:
+        backward: what the share is a part of.
         inputs: which of the call's inputs the tensor is.
         parts: how many parts a backward pass through everything brings.
         is_over: whether nothing more is taken.
     """
 
-    __slots__ = ("_backward", "_missing", "_pass", "_session", "_sum", "inputs", "is_over", "parts")
+    __slots__ = ("_missing", "_pass", "_session", "_sum", "backward", "inputs", "is_over", "parts")
 
     def __init__(self, session: Session, backward: Backward, number: int) -> None:
         self._session = session
-        self._backward = backward
+        self.backward = backward
         self._sum: Tensor | None = None
         self._pass = -1
         self._missing = 0
@@ -85,7 +86,7 @@ class Share:
     def record(self, gradient: GradientNow) -> None:
         """Record the whole share."""
         self.is_over = True
-        session, backward = self._session, self._backward
+        session, backward = self._session, self.backward
         if session.gradients.takes(backward) and session.wanted.outputs:
             for number in self.inputs:
                 backward.passed_on[number] = gradient.passed_on(backward.call, number)
@@ -113,6 +114,11 @@ class Passing:
             return False
         self._shares += shares
         return True
+
+    @property
+    def backwards(self) -> Iterator[Backward]:
+        """To which more may come from here."""
+        return (share.backward for _, share in self._shares if not share.is_over)
 
     def __call__(self, passed_on: tuple[Tensor | None, ...], arrived: tuple[Tensor | None, ...]) -> None:
         shares = self._shares
@@ -164,6 +170,13 @@ def watch(session: Session, node: Node, shares: Passed) -> RemovableHandle | Non
             handle.remove()
             return None
     return handle
+
+
+def passing_of(handle: RemovableHandle) -> Passing | None:
+    """The hook that ``watch`` has put on a node; None once the node is gone."""
+    hooks: Any = handle.hooks_dict_ref()
+    found: Passing | None = None if hooks is None else hooks.get(handle.id)
+    return found
 
 
 def nodes_that_pass_on(
