@@ -260,24 +260,32 @@ class Store:
         Args:
             awaited: tells the backwards to which something may still flow.
         """
+        self._due += AT_ONCE
         if self._nan_check is not None or self.saved or self.recorder.holds_files or is_captured():
-            self._due += AT_ONCE
             return
         self.is_relieved_now = True
         try:
-            still = awaited()
-            whole = [call for call, backward in self._backwards.items() if backward not in still]
-            finished: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
-            finished += [(call.backward, self._backwards.pop(call).record(self.wanted)) for call in whole]
-            finished += [(entry, self._parameter_gradients.pop(entry)) for entry in self._whole]
-            self._finished = []
-            self._whole = set()
+            finished = self._take_complete(awaited())
             tensors = self._read()
+            self._write_parts(lambda record: self._written(record, tensors))
             self._flushed += len(finished)
             self._write(finished, tensors)
-            self._write_parts(tensors)
+        except BaseException as error:
+            # What is left may name tensors that were read and are gone.
+            self._write_parts(lambda _: None)
+            self.problems.note("encoding the dump", error)
+            raise
         finally:
             self.is_relieved_now = False
+
+    def _take_complete(self, awaited: Collection[Backward]) -> list[tuple[str, Record]]:
+        whole = [call for call, backward in self._backwards.items() if backward not in awaited]
+        complete: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
+        complete += [(call.backward, self._backwards.pop(call).record(self.wanted)) for call in whole]
+        complete += [(entry, self._parameter_gradients.pop(entry)) for entry in self._whole]
+        self._finished = []
+        self._whole = set()
+        return complete
 
     def _read(self) -> TensorTexts:
         self._due = AT_ONCE
@@ -290,23 +298,19 @@ class Store:
             self.lines.add(self._unwritten)
             self._unwritten = iter(())
 
-    def _write_parts(self, tensors: TensorTexts) -> None:
-        """Put the texts of what is still incomplete in its place."""
-        for call in self._open:
-            self._write_members(call.record, tensors)
+    def _write_parts(self, write: Callable[[Record], Record]) -> None:
+        """Put what ``write`` makes of them in the place of the parts of what is still incomplete."""
+        for record in chain((call.record for call in self._open), self._parameter_gradients.values()):
+            for key, part in record.items():
+                if type(part) is not WrittenRecord:
+                    record[key] = write(part)
         for backward in self._backwards.values():
-            for records in (backward.arrived, backward.passed_on):
-                records[:] = [self._part(record, tensors) for record in records]
-        for gradients in self._parameter_gradients.values():
-            self._write_members(gradients, tensors)
+            for parts in (backward.arrived, backward.passed_on):
+                for place, part in enumerate(parts):
+                    if part is not None and type(part) is not WrittenRecord:
+                        parts[place] = write(part)
 
-    def _write_members(self, record: dict[str, Record], tensors: TensorTexts) -> None:
-        for key, part in record.items():
-            record[key] = self._part(part, tensors)
-
-    def _part(self, record: Record, tensors: TensorTexts) -> Record:
-        if record is None or type(record) is WrittenRecord:
-            return record
+    def _written(self, record: Record, tensors: TensorTexts) -> Record:
         try:
             return WrittenRecord(record_text(record, tensors, self._style))
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
@@ -97,10 +98,9 @@ class Session:
         return True
 
     def _relieve(self) -> None:
-        try:
+        # The store has told of what fails.
+        with suppress(Exception):
             self.store.relieve(self.gradients.awaited)
-        except Exception as error:
-            self.store.problems.note("encoding the dump", error)
 
     @property
     def ran_with_gradients(self) -> bool:

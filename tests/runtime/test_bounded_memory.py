@@ -1,0 +1,315 @@
+"""Entries are turned into lines while the recording goes on, so that its memory does not grow with them."""
+
+import signal
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from probe_patch.runtime import lines, store
+from probe_patch.runtime.capture.nesting import Call
+from probe_patch.runtime.capture.records import Recorder
+from probe_patch.runtime.debugger import PrecisionDebugger
+from probe_patch.runtime.store import Store
+from tests.runtime.configs import debugger_with
+from tests.runtime.dumps import DumpOnDisk, only_rank, read_dump
+from tests.runtime.toys import Mlp, ones
+
+BYTES_PER_ENTRY = 300
+"""Of the call that an entry is of, mostly. Held until the stop, records and numbers take three times as much."""
+
+
+class TwoOutputs(nn.Module):
+    """Of a second output nothing may come back, or later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.linear(x)
+        return y.sin(), y.cos()
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.inner = Mlp()
+        self.reentrant = reentrant
+
+    def forward(self, x: Tensor) -> Any:
+        return checkpoint(self.inner, x, use_reentrant=self.reentrant)
+
+
+class Shares(nn.Module):
+    """Inputs whose gradients come in several parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Bilinear(4, 4, 4)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(x, x) * x + x
+
+
+def forwards(model: nn.Module) -> None:
+    with torch.no_grad():
+        for _ in range(5):
+            model(ones(2, 4))
+
+
+def micro_batches(model: nn.Module) -> None:
+    for number in range(5):
+        output = model((number + ones(2, 4)).requires_grad_())
+        (output[0] if isinstance(output, tuple) else output).sum().backward()
+
+
+def backwards_at_the_end(model: nn.Module) -> None:
+    outputs = [model((number + ones(2, 4)).requires_grad_()) for number in range(5)]
+    for output in outputs:
+        output.sum().backward()
+
+
+def outputs_one_after_the_other(model: nn.Module) -> None:
+    outputs = [model((number + ones(2, 4)).requires_grad_()) for number in range(5)]
+    for place in (0, 1):
+        for output in outputs:
+            output[place].sum().backward(retain_graph=place == 0)
+
+
+def through_one_graph_again(model: nn.Module) -> None:
+    outputs = [model((number + ones(2, 4)).requires_grad_()) for number in range(5)]
+    for _ in range(2):
+        for output in outputs:
+            output.sum().backward(retain_graph=True)
+
+
+def some_parameters_only(model: nn.Module) -> None:
+    for parameter in list(model.parameters())[::2]:
+        parameter.requires_grad = False
+    micro_batches(model)
+
+
+def graphs_that_nothing_flows_through(model: nn.Module) -> None:
+    for _ in range(5):
+        model(ones(2, 4))
+
+
+WORK: dict[str, tuple[Callable[[], nn.Module], Callable[[nn.Module], None]]] = {
+    "forwards": (Mlp, forwards),
+    "micro-batches": (Mlp, micro_batches),
+    "backwards at the end": (Mlp, backwards_at_the_end),
+    "shares": (Shares, micro_batches),
+    "an output that is not used": (TwoOutputs, micro_batches),
+    "outputs one after the other": (TwoOutputs, outputs_one_after_the_other),
+    "one graph again": (Mlp, through_one_graph_again),
+    "some parameters": (Mlp, some_parameters_only),
+    "no backward": (Mlp, graphs_that_nothing_flows_through),
+    "checkpointed": (lambda: Checkpointed(reentrant=False), micro_batches),
+    "checkpointed, reentrant": (lambda: Checkpointed(reentrant=True), micro_batches),
+}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "L0": {"level": "L0"},
+    "L1": {"level": "L1"},
+    "mix": {"level": "mix"},
+    "backward": {"level": "mix", "statistics": {"data_mode": ["backward"]}},
+    "counts": {"level": "mix", "statistics": {"summary_mode": ["max", "nan_count"]}},
+    "md5": {"level": "mix", "statistics": {"summary_mode": "md5"}},
+    "xor": {"level": "mix", "statistics": {"summary_mode": "xor"}},
+    "scope": {"level": "mix", "statistics": {"list": ["up"]}},
+    "files": {"level": "mix", "task": "tensor"},
+}
+
+
+def recorded(
+    folder: Path, work: tuple[Callable[[], nn.Module], Callable[[nn.Module], None]], keys: dict[str, Any]
+) -> DumpOnDisk:
+    torch.manual_seed(0)
+    make, run = work
+    model, debugger = make(), debugger_with(folder, **keys)
+    debugger.start(model)
+    run(model)
+    debugger.stop()
+    debugger.step()
+    return read_dump(only_rank(folder / "dump/step0"))
+
+
+def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that gets the number of tensors of each read."""
+    reads: list[int] = []
+    read = Recorder.read
+
+    def counted(recorder: Recorder, style: Any) -> Any:
+        reads.append(recorder.unread)
+        return read(recorder, style)
+
+    monkeypatch.setattr(Recorder, "read", counted)
+    return reads
+
+
+def assert_same(dump: DumpOnDisk, other: DumpOnDisk) -> None:
+    assert dump.data == other.data
+    assert dump.construct == other.construct
+    assert [entries for entries, _ in dump.stack.values()] == [entries for entries, _ in other.stack.values()]
+    for key in ("entries", "tensors", "problems", "micro_batches"):
+        assert dump.meta[key] == other.meta[key]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("work", WORK)
+def test_the_dump_is_the_same_however_often_entries_are_turned_into_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, config: str
+) -> None:
+    keys = CONFIGS[config]
+    whole = recorded(tmp_path / "whole", WORK[work], keys)
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    monkeypatch.setattr(lines, "MOST_IN_MEMORY", 500)
+    reads = reads_of(monkeypatch)
+    assert_same(recorded(tmp_path / "often", WORK[work], keys), whole)
+    assert len(reads) > 3 or len(whole.data) < 10
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"level": "mix", "task": "nan_check"},
+        {"level": "mix", "task": "tensor", "async_dump": True},
+    ],
+    ids=["nan_check", "async_dump"],
+)
+def test_what_is_looked_at_together_is_left_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
+) -> None:
+    def run(model: nn.Module) -> None:
+        with torch.no_grad():
+            next(model.parameters())[0, 0] = float("nan")
+        micro_batches(model)
+
+    whole = recorded(tmp_path / "whole", (Mlp, run), keys)
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    reads = reads_of(monkeypatch)
+    often = recorded(tmp_path / "often", (Mlp, run), keys)
+    assert_same(often, whole)
+    assert often.meta.get("nan_check") == whole.meta.get("nan_check")
+    assert len(reads) == 1
+
+
+def test_the_calls_alone_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"level": "mix", "task": "structure"}
+    whole = recorded(tmp_path / "whole", WORK["micro-batches"], keys)
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    assert_same(recorded(tmp_path / "often", WORK["micro-batches"], keys), whole)
+
+
+@pytest.mark.parametrize("with_gradients", [False, True], ids=["forwards", "training"])
+def test_the_memory_of_an_entry_is_that_of_its_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_gradients: bool
+) -> None:
+    monkeypatch.setattr(store, "AT_ONCE", 2_000)
+    monkeypatch.setattr(lines, "MOST_IN_MEMORY", 1 << 18)
+    model, x = nn.Sequential(nn.Tanh()), ones(4)
+    x.requires_grad = with_gradients
+    debugger = debugger_with(tmp_path)
+
+    def peak_over(passes: int) -> int:
+        tracemalloc.reset_peak()
+        for _ in range(passes):
+            output = model(x)
+            if with_gradients:
+                output.sum().backward()
+        return tracemalloc.get_traced_memory()[1]
+
+    debugger.start(model)
+    tracemalloc.start()
+    try:
+        passes = 2_000
+        first, second = peak_over(passes), peak_over(passes)
+    finally:
+        tracemalloc.stop()
+        debugger.stop()
+    assert (second - first) / (passes * (4 if with_gradients else 2)) < BYTES_PER_ENTRY
+
+
+def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    debugger, model = debugger_with(tmp_path, level="mix"), Mlp()
+    debugger.start(model)
+    for _ in range(20):
+        model(ones(2, 4))
+    assert debugger.service._recording is not None
+    capture: Any = debugger.service._recording[0]
+    assert len(capture._session.gradients._handles) < 100
+    debugger.stop()
+
+
+def test_a_call_keeps_nothing_that_it_needs_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Call] = []
+    close = Store.close_call
+
+    def noted(self: Store, call: Call) -> None:
+        calls.append(call)
+        close(self, call)
+
+    monkeypatch.setattr(Store, "close_call", noted)
+    recorded(tmp_path, WORK["micro-batches"], {"level": "mix"})
+    assert calls
+    assert {(call.flow, call.handled, call.frame, len(call.record)) for call in calls} == {(None, None, 0, 0)}
+
+
+def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    monkeypatch.setattr(Store, "_written", broken)
+    dump = recorded(tmp_path, WORK["forwards"], {"level": "L0"})
+    (problem,) = dump.meta["problems"]
+    assert (problem["kind"], problem["message"]) == ("encoding the dump", "RuntimeError: broken on purpose")
+    # What was incomplete then has lost what was recorded so far, and what is recorded later is right.
+    assert any(entry["input_args"] is None for entry in dump.data.values())
+    (last,) = [entry for name, entry in dump.data.items() if name == "Module.norm.LayerNorm.forward.4"]
+    assert last["output"][0]["Norm"] == pytest.approx(8**0.5, rel=1e-3)
+
+
+def test_an_interruption_while_entries_are_turned_into_lines_loses_one_at_most(
+    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "AT_ONCE", 30)
+    line, written = Store._line, 0
+
+    def interrupted(self: Store, *args: Any) -> str:
+        nonlocal written
+        written += 1
+        if written == 3:
+            signal.raise_signal(signal.SIGINT)
+        return line(self, *args)
+
+    monkeypatch.setattr(Store, "_line", interrupted)
+    model = Mlp()
+    debugger.start(model)
+    with pytest.raises(KeyboardInterrupt):
+        forwards(model)
+    debugger.stop()
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert len(dump.data) == dump.meta["entries"] - 1 > 5
+
+
+def test_no_activation_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    debugger, model = debugger_with(tmp_path, level="mix"), Mlp()
+    debugger.start(model)
+    output = model(ones(2, 4))
+    output.sum().backward()
+    kept = weakref.ref(output)
+    del output
+    assert kept() is None
+    debugger.stop()
