@@ -257,7 +257,7 @@ class Recorder:
 
     def _saved(self, values: Tensor, place: str) -> TensorFile | None:
         try:
-            return None if self._files is None else self._files.save(place, values)
+            return None if self._files is None else self._files.save(place, values.detach())
         except Exception as error:
             self._problems.note("saving a tensor", error)
             return None
