@@ -61,12 +61,14 @@ def test_a_collector_that_is_off_stays_off(tmp_path: Path) -> None:
 
 
 def test_a_debugger_that_is_let_go_puts_it_back(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
-    debugger, model = debugger_with(tmp_path), Mlp()
+    debugger, model = debugger_with(tmp_path / "first"), Mlp()
     debugger.start(model)
     model(ones(2, 4))
-    del debugger
+    # The one that was made last is kept for those who call the class.
+    debugger = debugger_with(tmp_path / "second")
     gc.collect()
     assert gc.get_threshold() == threshold
+    debugger.stop()
 
 
 def test_nothing_is_raised_where_nothing_is_recorded(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
