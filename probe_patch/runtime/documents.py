@@ -84,9 +84,8 @@ def _enclosed_by(parent: str | None, micro_batch: int, micro_batches: int) -> st
 
 
 def _object(members: Iterable[str]) -> Iterator[str]:
-    separator = "{\n"
+    before = "{\n"
     for member in members:
-        yield separator
-        yield member
-        separator = ",\n"
-    yield "{}" if separator == "{\n" else "\n}"
+        yield before + member
+        before = ",\n"
+    yield "{}" if before == "{\n" else "\n}"

@@ -212,6 +212,7 @@ class Service:
         at_the_end.call_off()
         capture.detach()
         self._write(self._dumps[running.folder], ended_by)
+        capture.is_written()
 
     def _write(self, dump: Dump, ended_by: BaseException | None) -> None:
         try:

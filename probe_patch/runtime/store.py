@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 AT_ONCE: Final = 50_000
-"""How many tensors and calls are recorded before those that are complete are turned into lines: some ten MiB in memory,
-and one read from the device."""
+"""How many tensors and calls are recorded before those that are complete are turned into lines: some tens of MiB, and
+one read from the device."""
 
 _EMPTY_RECORD: Final[dict[str, Record]] = {"input_args": [], "input_kwargs": {}, "output": []}
 
@@ -114,7 +114,9 @@ class Store:
     def stack_groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
         """The entries that share a call stack, and its frames; see ``CallStacks``."""
         for calls, frames in self._stacks.groups():
-            entries = [call.entry for call in calls if call.entry not in self._dropped]
+            entries = [call.entry for call in calls]
+            if self._dropped:
+                entries = [entry for entry in entries if entry not in self._dropped]
             if entries:
                 yield entries, frames
 
@@ -208,16 +210,19 @@ class Store:
 
     def enclosures(self) -> Iterator[Enclosure]:
         """What is recorded, and the modules around that."""
-        around: set[Call] = set()
+        dropped = self._dropped
+        named: dict[Call, str] = {}
         for call in self._begun:
-            if call.is_taken and call.entry not in self._dropped:
-                around.add(call)
-                around.update(call.around())
+            if call.is_taken and not (dropped and call.entry in dropped):
+                around: Call | None = call
+                while around is not None and around not in named:
+                    named[around] = around.entry
+                    around = around.parent
         for call in self._begun:
             during = call.during.micro_batch
-            if call in around:
-                yield Enclosure(call.entry, None if call.parent is None else call.parent.entry, during)
-            if call.has_backward and call.backward not in self._dropped:
+            if call in named:
+                yield Enclosure(named[call], None if call.parent is None else named[call.parent], during)
+            if call.has_backward and not (dropped and call.backward in dropped):
                 yield Enclosure(call.backward, self._enclosing_backward(call), during)
 
     def parents(self) -> dict[str, str | None]:
@@ -334,7 +339,7 @@ class Store:
     def _enclosing_backward(self, call: Call) -> str | None:
         """Of the innermost module around the call through which something flowed back too."""
         for around in call.around():
-            if around.has_backward and around.backward not in self._dropped:
+            if around.has_backward and not (self._dropped and around.backward in self._dropped):
                 return around.backward
         return None
 

@@ -1,10 +1,9 @@
 """One peer's process: a line on its standard input is a round, answered with a line of measurements.
 
-A round trains one step plain, one with the dump on in a step that is not selected, and one that is dumped. Each begins
-with no garbage about, and is measured until the files are on disk.
+A round trains one step plain, one with the dump on in a step that is not selected, and one that is dumped, which is
+measured until the files are on disk. Python collects its garbage when it likes, as it does in a run.
 """
 
-import gc
 import json
 import resource
 import sys
@@ -39,7 +38,6 @@ class Round:
 
 
 def spent(training: Training, how: Recording) -> Spent:
-    gc.collect()
     cpu, wall = time.process_time(), time.perf_counter()
     how.start(training.model)
     training.step()

@@ -15,7 +15,7 @@ from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE
 from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.backends import reference
-from tests.runtime.calls import CALL
+from tests.runtime.calls import CALL, recording
 from tests.runtime.toys import Packed, Pair, ones
 
 TENSOR_KEYS = ["type", "dtype", "shape", "Max", "Min", "Mean", "Norm", "requires_grad"]
@@ -42,7 +42,7 @@ class Written:
 
 def written(value: object, keyword: str = "value") -> Any:
     writer = Written()
-    with writer.recorder.recording():
+    with recording(writer.recorder):
         record = writer.recorder.keywords(CALL, {keyword: value})
     found = writer.json(record)[keyword]
     assert writer.problems.all() == ()
@@ -170,7 +170,7 @@ def test_tensors_are_found_inside_containers() -> None:
 )
 def test_outputs_are_brought_to_a_list(output: object, shape: str) -> None:
     writer = Written()
-    with writer.recorder.recording():
+    with recording(writer.recorder):
         record = writer.recorder.output(CALL, output)
     assert outline(writer.json(record)) == shape
 
@@ -212,7 +212,7 @@ def test_a_failing_statistic_leaves_the_record_without_numbers_and_the_next_has_
     monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
     problems = Problems(set())
     recorder = Recorder(Statistics(problems), problems)
-    with recorder.recording():
+    with recording(recorder):
         records = recorder.arguments(CALL, (ones(2), ones(4)))
     line = entry_line("e", {"r": records}, recorder.read(BARE))
     found = json.loads("{" + line + "}")["e"]["r"]
@@ -264,7 +264,7 @@ def test_tensors_inside_torch_func_have_no_numbers() -> None:
     writer = Written()
 
     def looked_at(x: Tensor) -> Tensor:
-        with writer.recorder.recording():
+        with recording(writer.recorder):
             records = writer.recorder.arguments(CALL, (x,))
         seen.extend(writer.json({"args": records})["args"])
         return x.sum()

@@ -74,10 +74,11 @@ def test_a_checksum_is_of_what_the_values_were_when_they_were_seen(tmp_path: Pat
 def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
     problems = Problems(set())
     contents = Statistics(problems, names)
-    contents.take(tensor)
+    kind = kind_of(tensor)
+    contents.take(tensor, kind)
     contents.launch()
-    look = Look("torch.Tensor", tensor.dtype, tuple(tensor.shape), False, kind_of(tensor))
-    found = json.loads(f'{{{contents.read(BARE).before(0, look)}"end": 0}}')
+    look = Look("torch.Tensor", tensor.dtype, tuple(tensor.shape), False, kind)
+    found = json.loads(f'{{{contents.read(BARE, [look]).before[0]}"end": 0}}')
     assert problems.all() == ()
     return {name: found[NUMBER_KEYS[name]] for name in names}
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.stats.checksums.pending import Checksum, value_of
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
-from probe_patch.runtime.stats.kinds import is_readable, kind_of
+from probe_patch.runtime.stats.kinds import is_readable
 from probe_patch.runtime.stats.table import StatisticsTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from torch import Tensor
 
     from probe_patch.runtime.capture.forms import Look
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
+    from probe_patch.runtime.stats.kinds import Kind
     from probe_patch.runtime.stats.rows import Counts
 
 NumberName: TypeAlias = Literal["max", "min", "mean", "norm", "nan_count", "inf_count", "zero_count"]
@@ -38,9 +42,6 @@ STATISTICS: Final[tuple[NumberName, ...]] = ("max", "min", "mean", "norm")
 
 _COUNTED: Final = frozenset({"nan_count", "inf_count", "zero_count"})
 
-
-_NO_CHECKSUM: Final = '"md5": null, '
-
 NOTHING: Final = -1
 """In place of a row, of a tensor without numbers."""
 
@@ -51,8 +52,13 @@ class Contents(Protocol):
     Where ``take`` raises, it has taken nothing, and the tensor is still the next one.
     """
 
-    def take(self, values: Tensor | None) -> None:
-        """Of the next tensor, by the next ``launch`` at the latest. ``values`` are plain; of None there is nothing."""
+    def take(self, values: Tensor | None, kind: Kind | None) -> None:
+        """Of the next tensor, by the next ``launch`` at the latest.
+
+        Args:
+            values: plain; of None there is nothing.
+            kind: what kind of numbers they have if they can be read; None for none.
+        """
         ...
 
     def take_again(self, place: int) -> None:
@@ -63,121 +69,79 @@ class Contents(Protocol):
         """Take what is still to be taken: the values may change from then on."""
         ...
 
-    def read(self, style: JsonStyle) -> Taken:
-        """What was taken since the last read."""
+    def read(self, style: JsonStyle, looks: Sequence[Look]) -> Taken:
+        """What was taken since the last read, of tensors that look like this."""
         ...
 
-    def nothing(self) -> Taken:
+    def nothing(self, looks: Sequence[Look]) -> Taken:
         """Where reading failed: all numbers are null."""
         ...
 
 
-class Taken(Protocol):
-    """What was taken, by tensors' places since the read before."""
+@dataclass(frozen=True)
+class Taken:
+    """What was taken, of one tensor after the other.
 
-    def before(self, place: int, look: Look) -> str:
-        """The members of a record before ``requires_grad``, each with a comma."""
-        ...
+    Attributes:
+        before: the members of its record before ``requires_grad``, each with a comma.
+        after: the members at its end, each behind a comma.
+        counts: how many NaN, infinities and zeros it has, by its place; None where they were not counted.
+    """
 
-    def after(self, place: int) -> str:
-        """The members of a record at its end, each behind a comma."""
-        ...
+    before: Sequence[str]
+    after: Iterable[str]
+    counts: Callable[[int], Counts | None]
 
-    def counts(self, place: int) -> Counts | None:
-        """How many NaN and infinities a tensor has, where they were counted."""
-        ...
+
+def _uncounted(place: int) -> Counts | None:
+    return None
 
 
 class Statistics:
-    """Numbers: ``"statistics"``, and the names in a list."""
+    """Numbers: ``"statistics"``, and the names in a list.
+
+    All that a backend measures anyway are measured, and counts where one is asked for.
+    """
 
     def __init__(self, problems: Problems, numbers: Collection[NumberName] = STATISTICS) -> None:
         self._columns = [index for index, name in enumerate(NUMBER_KEYS) if name in numbers]
         self._form = "".join(f'"{key}": %s, ' for name, key in NUMBER_KEYS.items() if name in numbers)
         self._counts = not _COUNTED.isdisjoint(numbers)
+        self._are_all_four = numbers == STATISTICS
         self._table = StatisticsTable(problems, self._counts)
         self._rows: list[int] = []
+        self.launch = self._table.launch
 
-    def take(self, values: Tensor | None) -> None:
-        kind = None if values is None or not self._columns else kind_of(values)
-        self._rows.append(NOTHING if values is None or kind is None else self._table.add(values, kind))
+    def take(self, values: Tensor | None, kind: Kind | None) -> None:
+        is_measured = values is not None and kind is not None and self._columns and is_readable(values)
+        self._rows.append(self._table.add(values, kind) if is_measured else NOTHING)  # type: ignore[arg-type]
 
     def take_again(self, place: int) -> None:
         self._rows.append(self._rows[place])
 
-    def launch(self) -> None:
-        self._table.launch()
-
-    def read(self, style: JsonStyle) -> _Numbers:
+    def read(self, style: JsonStyle, looks: Sequence[Look]) -> Taken:
         rows, self._rows = self._rows, []
         numbers = NumberTexts(self._table.read(), style)
-        if self._counts or len(self._columns) != len(STATISTICS):
-            return _ChosenNumbers(rows, numbers, self._form, self._columns, self._counts)
-        return _Numbers(rows, numbers, self._form)
+        form, are_all_four, none = self._form, self._are_all_four, self._form.replace("%s", "null")
+        before: list[str] = []
+        for row, look in zip(rows, looks, strict=True):
+            if row == NOTHING or look.kind is None or not numbers.has(row):
+                before.append(none)
+            elif are_all_four:
+                before.append(form % numbers.summary(row, look))
+            else:
+                found = (*numbers.summary(row, look), *(numbers.counts(row) if self._counts else ()))
+                before.append(form % tuple(found[column] for column in self._columns))
+        return Taken(before, repeat(""), partial(self._counts_of, rows, numbers) if self._counts else _uncounted)
 
-    def nothing(self) -> Taken:
-        return _Nothing(self._form.replace("%s", "null"))
+    def nothing(self, looks: Sequence[Look]) -> Taken:
+        self._rows = []
+        return Taken([self._form.replace("%s", "null")] * len(looks), repeat(""), _uncounted)
 
-
-class _Numbers:
-    """The four statistics of each tensor."""
-
-    def __init__(self, rows: list[int], numbers: NumberTexts, form: str) -> None:
-        self._rows = rows
-        self._numbers = numbers
-        self._form = form
-        self._none = form.replace("%s", "null")
-
-    def before(self, place: int, look: Look) -> str:
-        row, numbers = self._rows[place], self._numbers
-        if row == NOTHING or look.kind is None or not numbers.has(row):
-            return self._none
-        found = numbers.floats(row) if look.has_floats else numbers.summary(row, look.kind, look.is_scalar)
-        return self._form % self._chosen(row, found)
-
-    def after(self, place: int) -> str:
-        return ""
-
-    def counts(self, place: int) -> Counts | None:
-        return None
-
-    def _chosen(self, row: int, statistics: Sequence[str]) -> tuple[object, ...]:
-        return tuple(statistics)
-
-
-class _ChosenNumbers(_Numbers):
-    """Some of the numbers. All that a backend measures anyway were measured; counts, where one was asked for."""
-
-    def __init__(
-        self, rows: list[int], numbers: NumberTexts, form: str, columns: Sequence[int], has_counts: bool
-    ) -> None:
-        super().__init__(rows, numbers, form)
-        self._columns = columns
-        self._has_counts = has_counts
-
-    def counts(self, place: int) -> Counts | None:
-        row = self._rows[place]
-        return self._numbers.counts(row) if self._has_counts and row != NOTHING and self._numbers.has(row) else None
-
-    def _chosen(self, row: int, statistics: Sequence[str]) -> tuple[object, ...]:
-        found = (*statistics, *(self._numbers.counts(row) if self._has_counts else ()))
-        return tuple(found[column] for column in self._columns)
-
-
-class _Nothing:
-    """Of no tensor anything."""
-
-    def __init__(self, members: str) -> None:
-        self._members = members
-
-    def before(self, place: int, look: Look) -> str:
-        return self._members
-
-    def after(self, place: int) -> str:
-        return ""
-
-    def counts(self, place: int) -> Counts | None:
-        return None
+    @staticmethod
+    def _counts_of(rows: Sequence[int], numbers: NumberTexts, place: int) -> Counts | None:
+        row = rows[place]
+        return numbers.counts(row) if row != NOTHING and numbers.has(row) else None
 
 
 class WithCrc:
@@ -188,9 +152,9 @@ class WithCrc:
         self._table = ChecksumTable(problems)
         self._checksums: list[Checksum | None] = []
 
-    def take(self, values: Tensor | None) -> None:
+    def take(self, values: Tensor | None, kind: Kind | None) -> None:
         checksum = self._table.crc32(values) if values is not None and is_readable(values) else None
-        self._numbers.take(values)
+        self._numbers.take(values, kind)
         self._checksums.append(checksum)
 
     def take_again(self, place: int) -> None:
@@ -200,35 +164,26 @@ class WithCrc:
     def launch(self) -> None:
         self._numbers.launch()
 
-    def read(self, style: JsonStyle) -> _NumbersAndCrc:
+    def read(self, style: JsonStyle, looks: Sequence[Look]) -> Taken:
         checksums, self._checksums = self._checksums, []
         self._table.read()
-        return _NumbersAndCrc(self._numbers.read(style), checksums)
+        numbers = self._numbers.read(style, looks)
+        return Taken(numbers.before, [f", {_member(checksum, '08x')}" for checksum in checksums], numbers.counts)
 
-    def nothing(self) -> Taken:
-        return self._numbers.nothing()
-
-
-class _NumbersAndCrc:
-    def __init__(self, numbers: Taken, checksums: list[Checksum | None]) -> None:
-        self._checksums = checksums
-        self.before = numbers.before
-        self.counts = numbers.counts
-
-    def after(self, place: int) -> str:
-        checksum = value_of(self._checksums[place])
-        return ', "md5": null' if checksum is None else f', "md5": "{checksum:08x}"'
+    def nothing(self, looks: Sequence[Look]) -> Taken:
+        self._checksums = []
+        numbers = self._numbers.nothing(looks)
+        return Taken(numbers.before, repeat(f", {_member(None, '')}"), _uncounted)
 
 
 class Xor:
-    """A checksum and no numbers: ``"xor"``."""
+    """A checksum and no numbers, as sixteen hexadecimal digits; of no values null, as msProbe has it: ``"xor"``."""
 
     def __init__(self, problems: Problems) -> None:
         self._table = ChecksumTable(problems)
         self._checksums: list[Checksum | None] = []
 
-    def take(self, values: Tensor | None) -> None:
-        # Of no bytes, null, as msProbe has it.
+    def take(self, values: Tensor | None, kind: Kind | None) -> None:
         has_bytes = values is not None and is_readable(values) and values.numel()
         self._checksums.append(self._table.xor64(values) if values is not None and has_bytes else None)
 
@@ -238,25 +193,16 @@ class Xor:
     def launch(self) -> None:
         pass
 
-    def read(self, style: JsonStyle) -> _Xors:
+    def read(self, style: JsonStyle, looks: Sequence[Look]) -> Taken:
         checksums, self._checksums = self._checksums, []
         self._table.read()
-        return _Xors(checksums)
+        return Taken([f"{_member(checksum, '#018x')}, " for checksum in checksums], repeat(""), _uncounted)
 
-    def nothing(self) -> Taken:
-        return _Nothing(_NO_CHECKSUM)
+    def nothing(self, looks: Sequence[Look]) -> Taken:
+        self._checksums = []
+        return Taken([f"{_member(None, '')}, "] * len(looks), repeat(""), _uncounted)
 
 
-class _Xors:
-    def __init__(self, checksums: list[Checksum | None]) -> None:
-        self._checksums = checksums
-
-    def before(self, place: int, look: Look) -> str:
-        checksum = value_of(self._checksums[place])
-        return _NO_CHECKSUM if checksum is None else f'"md5": "0x{checksum:016x}", '
-
-    def after(self, place: int) -> str:
-        return ""
-
-    def counts(self, place: int) -> Counts | None:
-        return None
+def _member(checksum: Checksum | None, form: str) -> str:
+    value = value_of(checksum)
+    return '"md5": null' if value is None else f'"md5": "{value:{form}}"'

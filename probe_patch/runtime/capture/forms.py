@@ -88,26 +88,29 @@ class TensorTexts:
         taken: what was taken of each.
     """
 
-    def __init__(self, first: int, looks: list[Look], files: Mapping[int, TensorFile], taken: Taken) -> None:
+    def __init__(self, first: int, looks: Sequence[Look], files: Mapping[int, TensorFile], taken: Taken) -> None:
         self._first = first
-        self._looks = looks
-        self._files = files
-        self._taken = taken
+        self._counts = taken.counts
+        each = enumerate(zip(looks, taken.before, taken.after, strict=False), first)
+        if files:
+            self._texts = [
+                f"{{{look.before}{before}{look.after}{_file_member(files.get(number))}{after}}}"
+                for number, (look, before, after) in each
+            ]
+        else:
+            self._texts = [f"{{{look.before}{before}{look.after}{after}}}" for _, (look, before, after) in each]
 
     def text(self, record: TensorRecord) -> str:
         """The record as JSON in dump.json's key order."""
-        place = record - self._first
-        look, taken = self._looks[place], self._taken
-        saved = self._saved(record) if self._files else ""
-        return f"{{{look.before}{taken.before(place, look)}{look.after}{saved}{taken.after(place)}}}"
-
-    def _saved(self, record: TensorRecord) -> str:
-        file = self._files.get(record)
-        return "" if file is None or file.name is None else f', "data_name": {json.dumps(file.name)}'
+        return self._texts[record - self._first]
 
     def counts(self, record: TensorRecord) -> Counts | None:
         """How many of its values are NaN, infinite and zero, where they were counted."""
-        return self._taken.counts(record - self._first)
+        return self._counts(record - self._first)
+
+
+def _file_member(file: TensorFile | None) -> str:
+    return "" if file is None or file.name is None else f', "data_name": {json.dumps(file.name)}'
 
 
 class SavedRecord:

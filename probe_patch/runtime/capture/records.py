@@ -16,7 +16,6 @@ from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
-from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.kinds import kind_of_dtype, private_format
 from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
 
@@ -39,7 +38,7 @@ _SCALARS: Final = frozenset({bool, int, float, str})
 
 
 class Recorder:
-    """Makes records of one dump, inside ``recording``.
+    """Makes records of one dump: apart from the run (see ``ApartFromTheRun``), which goes on only after a ``launch``.
 
     Nothing it is given can make it raise: what fails becomes null and a problem.
 
@@ -65,9 +64,12 @@ class Recorder:
         self.further_slices: tuple[Slice, ...] = ()
         self.known: Known | None = None
 
-    def recording(self) -> Recording:
-        """A block in which records are made, apart from the run; what they say of values is taken by its end."""
-        return Recording(self._contents, self._problems)
+    def launch(self) -> None:
+        """Take of the values what records say of them, which may change from then on."""
+        try:
+            self._contents.launch()
+        except Exception as error:
+            self._problems.note("measuring a tensor", error)
 
     def arguments(self, call: Call, values: tuple[object, ...]) -> list[Record]:
         """``input_args``."""
@@ -137,10 +139,10 @@ class Recorder:
         first, looks, files = self.tensors - len(self._looks), self._looks, self._file_of
         self._looks, self._file_of = [], {}
         try:
-            taken = self._contents.read(style)
+            taken = self._contents.read(style, looks)
         except Exception as error:
             self._problems.note("reading the statistics", error)
-            taken = self._contents.nothing()
+            taken = self._contents.nothing(looks)
         return TensorTexts(first, looks, files, taken)
 
     @property
@@ -221,14 +223,19 @@ class Recorder:
         return record
 
     def _looked_at(self, tensor: Tensor, place: str) -> TensorRecord:
+        values: Tensor | None = None
         try:
-            values = self._values(tensor)
-            self._contents.take(values)
+            values = plain_values(tensor)
+            if values is not None and (self._slices or self.further_slices or not values.is_cpu):
+                values = self._part_of(tensor, values)
+            look = self._look(tensor, values)
+            self._contents.take(values, look.kind)
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             values = None
-            self._contents.take(None)
-        record = self._add(self._look(tensor, values))
+            look = _look_of(tensor, None)
+            self._contents.take(None, None)
+        record = self._add(look)
         if place and values is not None and (file := self._saved(values, place)) is not None:
             self._file_of[record] = file
         return record
@@ -241,31 +248,26 @@ class Recorder:
 
     def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
         """``values`` are the ones looked at, if the tensor has any."""
-        if values is None or type(tensor) not in PLAIN_TYPES or tensor.is_nested:
+        if values is not tensor:
             return _look_of(tensor, values)
-        key = (tensor.dtype, values.shape, tensor.requires_grad)
+        key = (tensor.dtype, tensor.shape, tensor.requires_grad)
         look = self._known_looks.get(key)
         if look is None:
             look = self._known_looks[key] = _look_of(tensor, values)
         return look
 
-    def _values(self, tensor: Tensor) -> Tensor | None:
-        """The part of the tensor's values that is looked at."""
-        values = plain_values(tensor)
-        if values is None:
-            return None
-        if not values.is_cpu and (layout := private_format(values)) is not None:
+    def _part_of(self, tensor: Tensor, values: Tensor) -> Tensor | None:
+        """The part of the tensor's plain values that is looked at."""
+        if (layout := private_format(values)) is not None:
             self._problems.note("measuring tensors in private formats", _PRIVATE.format(layout=layout))
             return None
-        if not self._slices and not self.further_slices:
-            return values
         # What is cut out for each start is tokens, and a parameter has none.
         slices = self._slices if isinstance(tensor, nn.Parameter) else self._slices + self.further_slices
-        return sliced(values, slices)
+        return sliced(values, slices) if slices else values
 
     def _saved(self, values: Tensor, place: str) -> TensorFile | None:
         try:
-            return None if self._files is None else self._files.save(place, values)
+            return None if self._files is None else self._files.save(place, values.detach())
         except Exception as error:
             self._problems.note("saving a tensor", error)
             return None
@@ -282,27 +284,9 @@ class Recorder:
         return record if file is None else SavedRecord(record, file)
 
 
-class Recording(ApartFromTheRun):
-    """One block of recording."""
-
-    __slots__ = ("_contents", "_problems")
-
-    def __init__(self, contents: Contents, problems: Problems) -> None:
-        self._contents = contents
-        self._problems = problems
-
-    def __exit__(self, *raised: object) -> None:
-        try:
-            self._contents.launch()
-        except Exception as error:
-            self._problems.note("measuring a tensor", error)
-        finally:
-            super().__exit__(*raised)
-
-
 def _look_of(tensor: Tensor, values: Tensor | None) -> Look:
     shape = _known_lengths(tensor) if values is None else tuple(values.shape)
-    kind = None if values is None else kind_of_dtype(values.dtype)
+    kind = None if values is None or 0 in shape else kind_of_dtype(values.dtype)
     placement = placement_of(tensor) if is_dtensor(tensor) else None
     return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, kind, placement)
 

@@ -46,7 +46,8 @@ class Selection:
 
     def end(self, call: Call) -> None:
         """The call is over."""
-        self._end(call.entry)
+        if self._last is not None:
+            self._end(call.entry)
 
     def may_take_backward(self, call: Call) -> bool:
         """Whether ``begin_backward`` may ever say yes."""
@@ -63,7 +64,8 @@ class Selection:
 
     def end_backward(self, call: Call) -> None:
         """Nothing more will flow back through the call."""
-        self._end(call.backward)
+        if self._last is not None:
+            self._end(call.backward)
 
     def takes_parameters_of(self, module: ModuleName) -> bool:
         """Whether gradients of the module's own parameters are taken: with its backwards, behind which they come."""

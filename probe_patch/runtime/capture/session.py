@@ -12,6 +12,7 @@ import torch
 from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call, Nesting
 from probe_patch.runtime.capture.recomputed import Recomputations
+from probe_patch.runtime.stats.apart import ApartFromTheRun
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from probe_patch.runtime.capture.functions.threads import ModeOnThreads
     from probe_patch.runtime.capture.names import FunctionName, ModuleName
-    from probe_patch.runtime.capture.records import Recording
     from probe_patch.runtime.store import Store
 
 
@@ -49,7 +49,7 @@ class Session:
         self.is_paused = False
         self.may_meet_again = self.wanted.modules and self.wanted.functions is not None
         # More than one where a value runs its owner's code while it is recorded, and that a module.
-        self._recordings: list[Recording] = []
+        self._apart: list[ApartFromTheRun] = []
         self._passes: list[list[FrameType]] = []
         self.nesting = Nesting(lambda: self.is_open, self._passes)
         self.threads: ModeOnThreads | None = None
@@ -72,20 +72,22 @@ class Session:
         if not self.is_open:
             lock.release()
             return False
-        recording = self.store.recorder.recording()
-        recording.__enter__()
-        self._recordings.append(recording)
+        apart = ApartFromTheRun()
+        apart.__enter__()
+        self._apart.append(apart)
         return True
 
     def leave(self) -> None:
         """What was recorded of values is taken, and the lock given back."""
         store = self.store
-        store.recorder.known = None
+        recorder = store.recorder
+        recorder.known = None
         try:
-            self._recordings.pop().__exit__()
-            if store.is_due and not self._recordings:
+            recorder.launch()
+            if store.is_due and len(self._apart) == 1:
                 self._relieve()
         finally:
+            self._apart.pop().__exit__()
             store.lock.release()
 
     def _wait(self) -> bool:
@@ -105,12 +107,12 @@ class Session:
     @property
     def ran_with_gradients(self) -> bool:
         """Whether gradients were enabled where this session was entered."""
-        return self._recordings[-1].had_gradients
+        return self._apart[-1].had_gradients
 
     @property
     def ran_in_inference_mode(self) -> bool:
         """Whether inference mode was on where this session was entered."""
-        return self._recordings[-1].was_in_inference_mode
+        return self._apart[-1].was_in_inference_mode
 
     def close(self) -> None:
         """Returns once no hook is recording; from then on none does."""

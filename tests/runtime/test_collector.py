@@ -1,0 +1,78 @@
+"""The garbage collector's threshold while something is recorded."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from probe_patch.runtime.collector import FACTOR
+from tests.runtime.configs import debugger_with
+from tests.runtime.toys import Mlp, ones
+
+
+@pytest.fixture(autouse=True)
+def threshold() -> Iterator[tuple[int, int, int]]:
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield 700, 10, 10
+    gc.set_threshold(*before)
+
+
+RAISED = (700 * FACTOR, 10, 10)
+
+
+def test_it_is_higher_until_the_dump_is_written(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
+    debugger = debugger_with(tmp_path)
+    for _ in range(2):
+        debugger.start(Mlp())
+        assert gc.get_threshold() == RAISED
+        debugger.stop()
+        assert gc.get_threshold() == threshold
+
+
+def test_two_recordings_raise_it_once(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
+    first, second = debugger_with(tmp_path / "first"), debugger_with(tmp_path / "second")
+    first.start(Mlp())
+    second.start(Mlp())
+    assert gc.get_threshold() == RAISED
+    first.stop()
+    assert gc.get_threshold() == RAISED
+    second.stop()
+    assert gc.get_threshold() == threshold
+
+
+def test_what_the_run_sets_meanwhile_stands(tmp_path: Path) -> None:
+    debugger = debugger_with(tmp_path)
+    debugger.start(Mlp())
+    gc.set_threshold(5, 6, 7)
+    debugger.stop()
+    assert gc.get_threshold() == (5, 6, 7)
+
+
+def test_a_collector_that_is_off_stays_off(tmp_path: Path) -> None:
+    gc.set_threshold(0, 10, 10)
+    debugger = debugger_with(tmp_path)
+    debugger.start(Mlp())
+    assert gc.get_threshold() == (0, 10, 10)
+    debugger.stop()
+    assert gc.get_threshold() == (0, 10, 10)
+
+
+def test_a_debugger_that_is_let_go_puts_it_back(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
+    debugger, model = debugger_with(tmp_path / "first"), Mlp()
+    debugger.start(model)
+    model(ones(2, 4))
+    # The one that was made last is kept for those who call the class.
+    debugger = debugger_with(tmp_path / "second")
+    gc.collect()
+    assert gc.get_threshold() == threshold
+    debugger.stop()
+
+
+def test_nothing_is_raised_where_nothing_is_recorded(tmp_path: Path, threshold: tuple[int, int, int]) -> None:
+    debugger = debugger_with(tmp_path, step=[7])
+    debugger.start(nn.Identity())
+    assert gc.get_threshold() == threshold
+    debugger.stop()
