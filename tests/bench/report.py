@@ -9,7 +9,7 @@ import torch
 
 from tests.bench.kernels import kernel_rows
 from tests.bench.machine import machine
-from tests.bench.memory import memory_per_entry
+from tests.bench.memory import memory_of_a_recording
 from tests.bench.steps import ROUNDS, Step, steps
 
 README = Path(__file__).parents[2] / "README.md"
@@ -39,7 +39,8 @@ def remarks(measured: list[Step]) -> Iterator[str]:
         ours, less = step.peers["probe-patch"], small.peers["probe-patch"]
         if (shape.hidden, shape.length) == (small.shape.hidden, small.shape.length) and ours.entries > less.entries:
             yield f"- {mode}: {ours.entries / less.entries:.1f} times the entries cost {ours.cpu / less.cpu:.1f} times."
-    yield f"- Memory while recording, until the stop: {memory_per_entry()} bytes per entry."
+    memory = memory_of_a_recording()
+    yield f"- Memory while recording, until the stop: {memory.besides} MiB, and {memory.per_entry} bytes per entry."
 
 
 def readme_block(measured: list[Step]) -> str:

@@ -1,6 +1,8 @@
 """Entries are turned into lines while the recording goes on, so that its memory does not grow with them."""
 
 import signal
+import threading
+import time
 import tracemalloc
 import weakref
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime import lines, store
+from probe_patch.runtime.capture import session
 from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.debugger import PrecisionDebugger
@@ -235,6 +238,41 @@ def test_the_memory_of_an_entry_is_that_of_its_call(
         tracemalloc.stop()
         debugger.stop()
     assert (second - first) / (passes * (4 if with_gradients else 2)) < BYTES_PER_ENTRY
+
+
+def test_nothing_is_read_while_a_graph_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = recorded(tmp_path / "whole", WORK["forwards"], {"level": "L0"})
+    monkeypatch.setattr(store, "AT_ONCE", 10)
+    monkeypatch.setattr(store, "is_captured", lambda: True)
+    reads = reads_of(monkeypatch)
+    assert_same(recorded(tmp_path / "captured", WORK["forwards"], {"level": "L0"}), whole)
+    assert len(reads) == 1
+
+
+def test_another_thread_waits_for_as_long_as_it_takes(
+    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "AT_ONCE", 20)
+    monkeypatch.setattr(session, "PATIENCE", 0.01)
+    is_at_work, read = threading.Event(), Store._read
+
+    def slow(self: Store) -> Any:
+        is_at_work.set()
+        time.sleep(0.2)
+        return read(self)
+
+    monkeypatch.setattr(Store, "_read", slow)
+    model = Mlp()
+    debugger.start(model)
+    other = threading.Thread(target=forwards, args=(model,))
+    other.start()
+    assert is_at_work.wait(30)
+    forwards(model)
+    other.join()
+    debugger.stop()
+    dump = read_dump(tmp_path / "dump/step0/rank0")
+    assert len(dump.data) == 2 * 5 * 5
+    assert dump.meta["problems"] == []
 
 
 def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
