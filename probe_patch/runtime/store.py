@@ -253,7 +253,7 @@ class Store:
     @property
     def is_due(self) -> bool:
         """Whether so much has been recorded since the last read that ``relieve`` is to be called."""
-        return self.recorder.unread + len(self._finished) >= self._due
+        return len(self.recorder.looks) + len(self._finished) >= self._due
 
     def relieve(self, awaited: Callable[[], Collection[Backward]]) -> None:
         """Turn what is complete into lines, so that the memory it takes does not grow with the run.

@@ -131,7 +131,7 @@ class Gradients:
 
         The caller holds ``store.lock``.
         """
-        found = {share.backward for shares in self._unfinished.values() for share in shares}
+        found: set[Backward] = set()
         handles: list[RemovableHandle | _Arrival] = []
         for handle in self._handles:
             hook = handle.if_on() if isinstance(handle, _Arrival) else passing_of(handle)

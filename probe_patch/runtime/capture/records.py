@@ -44,6 +44,7 @@ class Recorder:
 
     Attributes:
         tensors: how many it has made a record of.
+        looks: of those since the last read.
         further_slices: parts of the tensors to look at, besides the config's; they may change from one start to the
             next. Of parameters and their gradients, all is looked at.
         known: tensors that have a record and are as they were then; None where that cannot be told. See ``Unchanged``.
@@ -57,7 +58,7 @@ class Recorder:
         self._slices = slices
         self._files = files
         self._parts = 0
-        self._looks: list[Look] = []
+        self.looks: list[Look] = []
         self._known_looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
         self._file_of: dict[int, TensorFile] = {}
         self.tensors = 0
@@ -104,11 +105,11 @@ class Recorder:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
         if self._files is not None or type(record) is not TensorRecord:
             return None
-        place = record - self.tensors + len(self._looks)
+        place = record - self.tensors + len(self.looks)
         if place < 0:
             return None
         self._contents.take_again(place)
-        return self._add(self._looks[place])
+        return self._add(self.looks[place])
 
     def parameter_gradient(self, entry: str, parameter: str, gradient: Tensor) -> Record:
         """The gradient of one parameter."""
@@ -136,19 +137,14 @@ class Recorder:
 
     def read(self, style: JsonStyle) -> TensorTexts:
         """All tensors since the last read, with their numbers; where these cannot be had, they are null."""
-        first, looks, files = self.tensors - len(self._looks), self._looks, self._file_of
-        self._looks, self._file_of = [], {}
+        first, looks, files = self.tensors - len(self.looks), self.looks, self._file_of
+        self.looks, self._file_of = [], {}
         try:
             taken = self._contents.read(style, looks)
         except Exception as error:
             self._problems.note("reading the statistics", error)
             taken = self._contents.nothing(looks)
         return TensorTexts(first, looks, files, taken)
-
-    @property
-    def unread(self) -> int:
-        """How many tensors were recorded since the last read."""
-        return len(self._looks)
 
     @property
     def holds_files(self) -> bool:
@@ -243,7 +239,7 @@ class Recorder:
     def _add(self, look: Look) -> TensorRecord:
         record = TensorRecord(self.tensors)
         self.tensors += 1
-        self._looks.append(look)
+        self.looks.append(look)
         return record
 
     def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
