@@ -92,9 +92,9 @@ def test_nothing_is_in_float64(run: Run) -> None:
 def test_the_host_waits_once_when_the_recording_stops(run: Run) -> None:
     assert run.seen["stopping"]["waits"] == ["synchronize", "aten._to_copy.default"]
     if run.summary_mode == "md5":
-        # Without triton-ascend there are no kernels for CRC-32.
+        # Without triton-ascend there are no kernels for CRC-32. What a module and its function share is looked at once.
         taken = [record for _, record in tensors(run.npu.data) if record["md5"] is not None]
-        assert len(run.seen["recorded"]["waits"]) == len(taken)
+        assert len(taken) / 2 < len(run.seen["recorded"]["waits"]) < len(taken)
     else:
         assert run.seen["recorded"]["waits"] == []
 
