@@ -48,10 +48,10 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 def build_library(sources: Path, library: Path) -> bool:
     """Compile the sources into a shared library that can be loaded; False where that cannot be done. Never raises."""
-    compiler = _compiler()
-    if compiler is None:
-        return False
     try:
+        compiler = _compiler()
+        if compiler is None:
+            return False
         with tempfile.TemporaryDirectory() as name:
             built = Path(name) / library.name
             _compile(compiler, sources, built)
@@ -61,7 +61,7 @@ def build_library(sources: Path, library: Path) -> bool:
             beside = library.with_name(f".{library.name}.{os.getpid()}")
             shutil.copyfile(built, beside)
             beside.replace(library)
-    except (OSError, AttributeError, subprocess.SubprocessError):
+    except (OSError, AttributeError, ValueError, subprocess.SubprocessError):
         return False
     return True
 

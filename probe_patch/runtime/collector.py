@@ -15,12 +15,15 @@ from typing import Final
 FACTOR: Final = 16
 """Of what is allocated in a step that is recorded, about as much is ours, for each part that is the run's."""
 
+_MOST: Final = 1 << 30
+
 
 class Patience:
     """Of one process: however many recordings run at once, the threshold is raised once."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # What is let go of while we allocate may call us back.
+        self._lock = threading.RLock()
         self._recordings = 0
         self._before = self._raised = gc.get_threshold()
 
@@ -31,12 +34,12 @@ class Patience:
             to be called when it is over; that the recording is let go of will do too.
         """
         with self._lock:
-            self._recordings += 1
-            if self._recordings == 1:
+            if self._recordings == 0:
                 self._before = gc.get_threshold()
                 young, *older = self._before
-                self._raised = (young * FACTOR, older[0], older[1])
+                self._raised = (max(young, min(young * FACTOR, _MOST)), older[0], older[1])
                 gc.set_threshold(*self._raised)
+            self._recordings += 1
         return weakref.finalize(recording, self._end)
 
     def _end(self) -> None:

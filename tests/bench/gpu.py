@@ -20,7 +20,11 @@ from functools import partial
 from pathlib import Path
 
 import torch
-import triton
+
+try:
+    import triton
+except ImportError:
+    sys.exit("the benchmark measures Triton kernels: run it with a Python that has torch with CUDA, and Triton")
 from torch import Tensor, nn
 
 from probe_patch.runtime import PrecisionDebugger

@@ -1,8 +1,8 @@
 """Building the C library, loading it, and doing without."""
 
-import logging
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from probe_patch.runtime.stats.backends import cpu, library
 from probe_patch.runtime.stats.backends.chunked import Chunked
 from probe_patch.runtime.stats.backends.cpu import Compiled, make
 from probe_patch.runtime.stats.backends.library import Library
+from probe_patch.runtime.stats.backends.registry import Backends
 from tests.kernels.backends import HOST, ROOT, built
 
 
@@ -23,13 +24,6 @@ def sources(folder: Path, was: str, becomes: str) -> Path:
     changed = (folder / "library.c").read_text().replace(was, becomes)
     (folder / "library.c").write_text(changed)
     return folder
-
-
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """What is found of the library is looked for again."""
-    monkeypatch.setattr(cpu, "_kernels", cpu._kernels.__wrapped__)
-    return monkeypatch
 
 
 def test_the_library_that_is_built_is_the_one_that_is_loaded() -> None:
@@ -54,23 +48,52 @@ def test_a_library_that_has_no_version_is_not_kept(tmp_path: Path) -> None:
     assert not build_library(folder, tmp_path / "statistics.so")
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\x7fELF, but not for this machine"], ids=["none", "empty", "foreign"])
-def test_without_a_library_torch_measures_and_says_so_where_one_looks(
-    tmp_path: Path, loaded: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, content: bytes | None
+def cut_off(part: float) -> bytes:
+    whole = built().read_bytes()
+    return whole[: int(part * len(whole))]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda: None, id="none"),
+        pytest.param(lambda: b"", id="empty"),
+        pytest.param(lambda: b"\x7fELF, but not for this machine", id="foreign"),
+        *(
+            pytest.param(lambda part=part: cut_off(part), id=f"cut off at {part}")
+            for part in (0.0005, 0.1, 0.5, 0.8, 0.99)
+        ),
+    ],
+)
+def test_without_a_whole_library_torch_measures_and_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    content: Callable[[], bytes | None],
 ) -> None:
     file = tmp_path / "statistics.so"
-    if content is not None:
-        file.write_bytes(content)
-    loaded.setattr(cpu, "library", lambda: Library(file))
-    with caplog.at_level(logging.INFO, "probe_patch"):
-        assert isinstance(make(HOST, False), Chunked)
+    if (found := content()) is not None:
+        file.write_bytes(found)
+    monkeypatch.setattr(cpu, "library", lambda: Library(file))
+    backends = Backends()
+    for counts in (False, True):
+        measures = backends.on(HOST, counts)
+        assert isinstance(measures.backend, Chunked)
+        assert str(file) in str(measures.shortcoming)
     (said,) = caplog.records
-    assert said.levelname == "INFO"
-    assert str(file) in said.getMessage()
+    assert said.levelname == "WARNING"
+    assert "install probe-patch again where there is a C compiler" in said.getMessage()
 
 
-def test_with_a_library_it_measures(loaded: pytest.MonkeyPatch) -> None:
-    loaded.setattr(cpu, "library", lambda: Library(built()))
+@pytest.mark.parametrize("compiler", ["/nonexistent", "false", '"'])
+def test_a_compiler_that_is_none_builds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str) -> None:
+    monkeypatch.setenv("CC", compiler)
+    assert not build_library(ROOT / NATIVE, tmp_path / "statistics.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_with_a_library_it_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "library", lambda: Library(built()))
     assert isinstance(make(HOST, False), Compiled)
 
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from probe_patch.runtime.collector import FACTOR
 from tests.runtime.configs import debugger_with
+from tests.runtime.dumps import only_rank, read_dump
 from tests.runtime.toys import Mlp, ones
 
 
@@ -58,6 +59,18 @@ def test_a_collector_that_is_off_stays_off(tmp_path: Path) -> None:
     assert gc.get_threshold() == (0, 10, 10)
     debugger.stop()
     assert gc.get_threshold() == (0, 10, 10)
+
+
+def test_a_threshold_that_cannot_be_raised_stands(tmp_path: Path) -> None:
+    gc.set_threshold(1_500_000_000, 10, 10)
+    debugger, model = debugger_with(tmp_path), Mlp()
+    debugger.start(model)
+    model(ones(2, 4))
+    assert gc.get_threshold() == (1_500_000_000, 10, 10)
+    debugger.stop()
+    dump = read_dump(only_rank(tmp_path / "dump" / "step0"))
+    assert dump.meta["problems"] == []
+    assert dump.data
 
 
 def test_a_debugger_that_is_let_go_puts_it_back(tmp_path: Path, threshold: tuple[int, int, int]) -> None:

@@ -265,3 +265,13 @@ def test_autocast_and_inference_mode_change_nothing() -> None:
         inside = summary(values * 1)
     assert inside == summary(values)
     assert inside is not None and inside.mean == pytest.approx(1.0010000467300415, rel=1e-6)
+
+
+@pytest.mark.parametrize("left", [0, 8, 39])
+@pytest.mark.parametrize("of", [lambda whole: whole, lambda whole: whole[::3], lambda whole: whole[5:]])
+def test_a_tensor_whose_storage_was_cut_has_no_numbers(left: int, of: Callable[[Tensor], Tensor]) -> None:
+    whole = torch.ones(10)
+    tensor = of(whole)
+    assert summary(tensor) is not None
+    whole.untyped_storage().resize_(left)
+    assert summary(tensor) is None

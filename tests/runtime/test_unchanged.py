@@ -4,8 +4,9 @@ The writers go behind torch's back, as a kernel of the user's own does: numpy le
 """
 
 import dis
+import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,18 @@ def hooked_globally() -> Iterator[None]:
 
 
 @contextmanager
-def patched() -> Iterator[None]:
+def patched(forward: Any = Writes.forward) -> Iterator[None]:
     original = nn.Linear.forward
-    nn.Linear.forward = Writes.forward  # type: ignore[method-assign, assignment]
+    nn.Linear.forward = forward  # type: ignore[method-assign]
     try:
         yield
     finally:
         nn.Linear.forward = original  # type: ignore[method-assign]
+
+
+def wrapped() -> AbstractContextManager[None]:
+    """What it says of itself is torch's."""
+    return patched(functools.wraps(nn.Linear.forward)(Writes.forward))
 
 
 class WritesBehindFunctions(TorchFunctionMode):
@@ -148,6 +154,7 @@ class WritesBehindFunctions(TorchFunctionMode):
         pytest.param(hooked, nullcontext, id="a hook"),
         pytest.param(linear, hooked_globally, id="a global hook"),
         pytest.param(linear, patched, id="a patched class"),
+        pytest.param(linear, wrapped, id="a wrapped forward"),
     ],
 )
 def test_an_output_that_is_overwritten_behind_the_function_shows_new_numbers(
@@ -181,6 +188,41 @@ def test_an_input_that_a_hook_overwrites_shows_new_numbers(debugger: PrecisionDe
     dump = read_dump(only_rank(debugger.config.folder() / "step0"))
     assert maximum(dump, "Module.inner.Linear.forward.0", "input_args", 0) == BEFORE
     assert maximum(dump, "Functional.linear.0.forward", "input_args", 0) == AFTER
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "module"),
+    [(functional, "linear", linear()), (functional, "silu", nn.SiLU()), (torch, "layer_norm", nn.LayerNorm(2))],
+)
+def test_a_function_in_whose_place_is_the_users_may_overwrite_what_it_is_given(
+    debugger: PrecisionDebugger, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, module: nn.Module
+) -> None:
+    def replaced(x: Tensor, *rest: Any, **named: Any) -> Tensor:
+        overwrite(x)
+        result: Tensor = original(x, *rest, **named)
+        return result
+
+    original = getattr(place, name)
+    monkeypatch.setattr(place, name, replaced)
+    dump = dumped(debugger, Around(module), torch.full((1, 2), BEFORE))
+    assert maximum(dump, f"Module.inner.{type(module).__name__}.forward.0", "input_args", 0) == BEFORE
+    if place is functional:
+        assert maximum(dump, f"Functional.{name}.0.forward", "input_args", 0) == AFTER
+
+
+def test_a_weight_that_is_overwritten_while_it_is_saved_for_the_backward(debugger: PrecisionDebugger) -> None:
+    module = linear()
+
+    def pack(tensor: Tensor) -> Tensor:
+        overwrite(module.weight)
+        return tensor
+
+    debugger.start(Around(module))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        module(torch.full((1, 2), BEFORE, requires_grad=True))
+    debugger.stop()
+    dump = read_dump(only_rank(debugger.config.folder() / "step0"))
+    assert maximum(dump, "Module.inner.Linear.forward.0", "parameters", "weight") == AFTER
 
 
 class Twice(nn.Module):

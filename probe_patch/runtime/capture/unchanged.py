@@ -12,10 +12,14 @@ tell that they changed a weight.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.nn.modules import module as hooked_globally
 
 if TYPE_CHECKING:
@@ -27,10 +31,23 @@ if TYPE_CHECKING:
 Known: TypeAlias = "dict[int, tuple[int, TensorRecord]]"
 """The version and the record of tensors, by their identity."""
 
-SINGLE_CALLS: Final = frozenset({nn.Linear, nn.LayerNorm, nn.GroupNorm, nn.Embedding, nn.GELU, nn.SiLU, nn.Softmax}) | (
-    {nn.RMSNorm} if hasattr(nn, "RMSNorm") else set()
-)
-"""Modules whose ``forward`` is one call of a function."""
+SINGLE_CALLS: Final[Mapping[type[nn.Module], str]] = {
+    getattr(nn, module): function
+    for module, function in (
+        ("Embedding", "embedding"),
+        ("GELU", "gelu"),
+        ("GroupNorm", "group_norm"),
+        ("LayerNorm", "layer_norm"),
+        ("Linear", "linear"),
+        ("RMSNorm", "rms_norm"),
+        ("SiLU", "silu"),
+        ("Softmax", "softmax"),
+    )
+    if hasattr(nn, module)
+}
+"""Modules whose ``forward`` is one call of a function, and the function."""
+
+_TORCH: Final = f"{Path(torch.__file__).parent}{os.sep}"
 
 _DEPTH: Final = 6
 """How many frames of torch's there may be between the function mode and the module's hooks."""
@@ -72,13 +89,30 @@ class Unchanged:
 
 def nothing_comes_between(module: nn.Module) -> bool:
     """Whether from our hook before this module to our hook behind it only torch's code can run, besides our mode's."""
+    function = SINGLE_CALLS.get(type(module))
     return (
-        type(module) in SINGLE_CALLS
-        and type(module).forward.__module__.startswith("torch.nn.modules.")
+        function is not None
+        and _is_torchs(type(module).forward)
         and "forward" not in module.__dict__
+        and _is_torchs(getattr(functional, function, None))
+        and _is_torchs(getattr(torch, function, None))
         and len(module._forward_pre_hooks) == 1
         and len(module._forward_hooks) == 1
         and not any(_GLOBAL_HOOKS)
         and torch._C._len_torch_function_stack() <= 1
         and not torch._C._len_torch_dispatch_stack()
+        and _no_saved_tensors_hooks()
     )
+
+
+def _is_torchs(function: object) -> bool:
+    """Whether nobody has put something of his own in a function's place; what it says of itself can be copied."""
+    if isinstance(function, FunctionType):
+        return function.__code__.co_filename.startswith(_TORCH)
+    return function is None or isinstance(function, BuiltinFunctionType)
+
+
+def _no_saved_tensors_hooks() -> bool:
+    """Whether no code of others runs while torch saves a tensor for the backward."""
+    ask = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return ask is not None and ask(True) is None

@@ -57,18 +57,27 @@ def kind_of_dtype(dtype: torch.dtype) -> Kind | None:
 def is_readable(values: Tensor) -> bool:
     """Whether the bytes of a plain tensor can be read now: not of a meta or sparse one, nor of private formats.
 
-    Nor of one whose storage was freed, as FSDP does with parameters that are gathered again later: reading it would
-    end the process.
+    Nor of one whose storage was freed or cut, as FSDP does with parameters that are gathered again later: reading it
+    would end the process.
     """
     if values.layout is not torch.strided or values.is_meta:
         return False
-    if not values.untyped_storage().nbytes():
-        return not values.numel()
+    if values.untyped_storage().nbytes() < _end_of(values):
+        return False
     if values.is_cpu:
         return True
     if values.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     return private_format(values) is None
+
+
+def _end_of(values: Tensor) -> int:
+    """How many bytes of its storage must be there."""
+    if values.is_contiguous():
+        count = values.numel()
+    else:
+        count = 1 + sum((length - 1) * step for length, step in zip(values.shape, values.stride(), strict=True))
+    return (int(values.storage_offset()) + count) * values.element_size() if values.numel() else 0
 
 
 def private_format(values: Tensor) -> str | None:

@@ -282,3 +282,22 @@ def test_a_copied_model_is_not_recorded_twice() -> None:
     model = Around(Inside())
     names = recorded(lambda: copy.deepcopy(model)(X), model=model).names()
     assert [name for name in names if name in ("Torch.exp", "Tensor.__add__")] == ["Torch.exp", "Tensor.__add__"]
+
+
+@pytest.mark.parametrize(
+    ("place", "function", "args", "entry"),
+    [
+        (F, "gelu", (X,), "Functional.gelu.0.forward"),
+        (F, "silu", (X,), "Functional.silu.0.forward"),
+        (F, "linear", (X, TWO), "Functional.linear.0.forward"),
+        (torch, "matmul", (X, TWO), "Torch.matmul.0.forward"),
+        (torch, "norm", (X,), "Torch.norm.0.forward"),
+    ],
+)
+def test_a_function_that_somebody_has_wrapped_is_recorded_as_itself(
+    monkeypatch: pytest.MonkeyPatch, place: Any, function: str, args: tuple[Tensor, ...], entry: str
+) -> None:
+    original = getattr(place, function)
+    monkeypatch.setattr(place, function, lambda *args, **kwargs: original(*args, **kwargs))
+    found = recorded(lambda: getattr(place, function)(*args))
+    assert list(found.data) == [entry]

@@ -45,6 +45,14 @@ _QUERIES: Final = frozenset(
 _COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "ne"))
 
 
+_PLACES: Final = {
+    torch.nn.functional: ("torch.nn.functional", "torch._C._nn"),
+    torch.functional: ("torch.functional",),
+    torch: ("torch",),
+}
+"""Where torch's functions are, and the modules that they say they are from."""
+
+
 class Label:
     """What the calls of one function that is recorded are called.
 
@@ -127,4 +135,18 @@ def _path(function: Callable[..., Any]) -> str | None:
         getattr(torch, own, None) is function
     ):
         return f"torch.{own}"
-    return path
+    return _replaced_path(function, own) if path is None else path
+
+
+def _replaced_path(function: Callable[..., Any], own: str) -> str | None:
+    """Where torch had the function, if somebody has put one of his own there, or where his is.
+
+    The first is called by the second. Torch's functions that are written in Python hand their calls on under the name
+    that they have in their module, and so hand on the second.
+    """
+    for place, origins in _PLACES.items():
+        current = getattr(place, own, None)
+        if getattr(function, "__module__", None) in origins and current is not None and current is not function:
+            return f"{place.__name__}.{own}"
+    names = (name for name, there in vars(torch.nn.functional).items() if there is function and name[0] != "_")
+    return next((f"torch.nn.functional.{name}" for name in names), None)

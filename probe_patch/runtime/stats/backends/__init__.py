@@ -24,6 +24,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def shortcoming(self) -> str | None:
+        """Why it is slower than it could be here, in a sentence; None where it is not."""
+        ...
+
+    @property
     def accumulator(self) -> torch.dtype:
         """The dtype of the floats in a row."""
         ...

@@ -28,8 +28,9 @@ class Chunked:
     name = "cpu"
     accumulator = torch.float64
 
-    def __init__(self, counts: bool) -> None:
+    def __init__(self, counts: bool, shortcoming: str | None = None) -> None:
         self._counts = counts
+        self.shortcoming = shortcoming
 
     def measure(self, values: Sequence[Tensor], kinds: Sequence[Kind], block: Block, first: int) -> None:
         """See ``Backend.measure``."""

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from probe_patch.errors import BackendUnavailable
-from probe_patch.runtime.log import LOGGER
 from probe_patch.runtime.stats.backends import Backend
 from probe_patch.runtime.stats.backends.chunked import Chunked
 from probe_patch.runtime.stats.backends.library import DTYPES, NEGATED, WITH_COUNTS, Library, library
@@ -24,6 +23,11 @@ _LARGE: Final = 1 << 16
 
 _MOST_DIMENSIONS: Final = 64
 
+_WITHOUT: Final = (
+    "tensors on the host are measured by torch, which takes several times as long as the compiled library would "
+    "({error}); install probe-patch again where there is a C compiler to have it"
+)
+
 
 class Compiled:
     """The compiled library.
@@ -32,6 +36,7 @@ class Compiled:
     """
 
     name = "cpu"
+    shortcoming = None
     accumulator = torch.float64
 
     def __init__(self, kernels: Library, counts: bool) -> None:
@@ -82,21 +87,10 @@ def make(device: torch.device, counts: bool) -> Backend:
     """
     if device.type != "cpu":
         raise BackendUnavailable(f"it measures what lies in the host's memory, not on {device.type}")
-    kernels = _kernels()
-    return Chunked(counts) if kernels is None else Compiled(kernels, counts)
-
-
-@cache
-def _kernels() -> Library | None:
     try:
-        return library()
+        return Compiled(library(), counts)
     except (OSError, ValueError) as error:
-        LOGGER.info(
-            "probe-patch: tensors on the host are measured by torch, which takes several times as long as the compiled "
-            "library would (%s); install probe-patch again where there is a C compiler to have it",
-            error,
-        )
-        return None
+        return Chunked(counts, _WITHOUT.format(error=error))
 
 
 @cache

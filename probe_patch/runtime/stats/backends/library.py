@@ -1,6 +1,8 @@
 """The compiled kernels of the host, if they were built when the package was installed."""
 
 import ctypes
+import os
+import struct
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -32,10 +34,11 @@ class Library:
 
     Raises:
         OSError: there is none, or it is for another machine.
-        ValueError: it was built from other sources.
+        ValueError: it is not whole, or was built from other sources.
     """
 
     def __init__(self, file: Path = FILE) -> None:
+        _check_whole(file)
         holding, releasing = ctypes.PyDLL(str(file)), ctypes.CDLL(str(file))
         try:
             found = holding.probe_patch_abi()
@@ -56,6 +59,28 @@ class Library:
             *(ctypes.c_int64, ctypes.c_void_p),
         )
         self.measure_strided.restype = ctypes.c_int64
+
+
+def _check_whole(file: Path) -> None:
+    """Of a file that was cut off, what is missing would end the process when it is touched.
+
+    The table of sections is the last thing in a library; where it is, how long its items are and how many there are
+    stands at bytes 40, 58 and 60 of the header (ELF, 64 bits).
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: something is missing.
+    """
+    with file.open("rb") as library:
+        header = library.read(64)
+        size = library.seek(0, os.SEEK_END)
+    if header[:5] != b"\x7fELF\x02":
+        return
+    if len(header) == 64:
+        (at,), (length, count) = struct.unpack_from("=Q", header, 40), struct.unpack_from("=HH", header, 58)
+        if at + length * count <= size:
+            return
+    raise ValueError(f"{file} was cut off after {size} bytes")
 
 
 @cache

@@ -86,6 +86,7 @@ class NpuOperators:
     """
 
     name = "npu"
+    shortcoming = None
     accumulator = torch.float32
 
     def __init__(self, counts: bool) -> None:

@@ -29,6 +29,7 @@ class Reference:
     """Plain torch, on any device."""
 
     name = "reference"
+    shortcoming = None
 
     def __init__(self, device: torch.device, counts: bool) -> None:
         self.accumulator = torch.float32 if device.type in _WITHOUT_FLOAT64 else torch.float64

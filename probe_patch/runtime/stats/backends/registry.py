@@ -76,9 +76,9 @@ class Backends:
             # What was asked for may serve other devices too, as the reference does; where it does not, the usual goes
             # on: a model on an accelerator has tensors on the host as well.
             with contextlib.suppress(Exception):
-                return Found(self._make(self._chosen)(device, counts), None)
+                return self._had(self._make(self._chosen)(device, counts))
         try:
-            return Found(self._make(usual)(device, counts), None)
+            return self._had(self._make(usual)(device, counts))
         except Exception as error:
             asked = f"{VARIABLE}={usual}: " if self._chosen == usual else ""
             return self._fallen_back(device, counts, f"{asked}{usual} cannot be had on {device.type} ({error})")
@@ -86,14 +86,23 @@ class Backends:
     def _make(self, name: str) -> Make:
         return cast("Make", import_module(self._modules[name]).make)
 
+    def _had(self, backend: Backend) -> Found:
+        if backend.shortcoming is not None:
+            self._say(backend.shortcoming)
+        return Found(backend, backend.shortcoming)
+
     def _fallen_back(self, device: torch.device, counts: bool, reason: str) -> Found:
         sentence = f"{reason}; plain torch measures there, which is slower"
+        self._say(sentence)
+        return Found(Reference(device, counts), sentence)
+
+    def _say(self, sentence: str) -> None:
+        """Once per process."""
         if sentence not in self._said:
             self._said.add(sentence)
             # A handler of the run's own may raise; meta.json still tells.
             with contextlib.suppress(Exception):
                 LOGGER.warning("probe-patch: statistics: %s", sentence)
-        return Found(Reference(device, counts), sentence)
 
 
 def backends_of_the_process() -> Backends:

@@ -118,6 +118,7 @@ class TritonBackend:
     """
 
     name = "triton"
+    shortcoming = None
 
     def __init__(
         self,
