@@ -75,10 +75,17 @@ def _measured(mode: int, shape: int) -> dict[PeerName, Added]:
             for peer, (ask, answers) in workers.items():
                 ask.write("\n")
                 ask.flush()
-                answer = json.loads(next(line for line in answers if line.startswith("{")))
+                answer = json.loads(_answer(answers))
                 if number:  # the first round warms up
                     rounds[peer].append(answer)
     return {peer: _medians(answers) for peer, answers in rounds.items()}
+
+
+def _answer(lines: IO[str]) -> str:
+    for line in lines:
+        if line.startswith("{"):
+            return line
+    raise RuntimeError("a peer's process has ended; run tests.bench.steps_worker by itself to see why")
 
 
 @contextmanager

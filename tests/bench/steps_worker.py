@@ -5,7 +5,6 @@ measured until the files are on disk. Python collects its garbage when it likes,
 """
 
 import json
-import resource
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -16,6 +15,9 @@ import torch
 
 from tests.bench.peers import MODES, PeerName, Recording, last_dump, nothing, recording
 from tests.bench.stack import SHAPES, Training
+
+NEVER = 999_999
+"""A step that no benchmark comes to."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,6 @@ class Round:
     entries: int
     tensors: int
     bytes: int
-    peak_kib: int
 
 
 def spent(training: Training, how: Recording) -> Spent:
@@ -50,15 +51,14 @@ def main(peer: PeerName, mode: int, shape: int, folder: Path) -> None:
     training = Training(SHAPES[shape])
     dump = recording(peer, MODES[mode], folder / "dump")
     # msProbe has one debugger per process.
-    idle = recording(peer, MODES[mode], folder / "idle", steps=(1 << 30,)) if peer == "probe-patch" else nothing()
+    idle = recording(peer, MODES[mode], folder / "idle", steps=(NEVER,)) if peer == "probe-patch" else nothing()
     for _ in sys.stdin:
         plain, unselected, dumped = (spent(training, how) for how in (nothing(), idle, dump))
         written = last_dump(folder / "dump")
         entries = json.loads((written / "dump.json").read_bytes())["data"]
         tensors = json.dumps(entries).count('"requires_grad"')
         size = sum(path.stat().st_size for path in written.iterdir() if path.is_file())
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps(asdict(Round(plain, unselected, dumped, len(entries), tensors, size, peak))), flush=True)
+        print(json.dumps(asdict(Round(plain, unselected, dumped, len(entries), tensors, size))), flush=True)
 
 
 if __name__ == "__main__":
