@@ -82,6 +82,8 @@ class PrecisionDebugger:
         service = self.service
         try:
             service.look_again()
+            if service.is_idle:
+                return
             tokens = self._tokens(token_range, scheduled_tokens)
             folder, identity = service.config.folder(), identify(rank_id)
         except Exception as error:

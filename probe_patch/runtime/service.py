@@ -97,6 +97,11 @@ class Service:
         """Whether anything is recorded, and the step and rank lists take in this process in this step."""
         return self.config.selects(self.current_step, identity.rank_for_filter)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether a start would do nothing: nothing runs, and nothing of this step is recorded."""
+        return self._running is None and not self.config.selects_step(self.current_step)
+
     def look_again(self) -> None:
         """Read config.json again if it asks for that and has changed. Whoever starts calls it first.
 

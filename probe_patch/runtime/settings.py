@@ -69,7 +69,11 @@ class DumpSettings:
 
     def selects(self, step: int, rank: int) -> bool:
         """Whether this step of this rank is to be recorded; an empty list selects all."""
-        return self.is_on and (not self._steps or step in self._steps) and self.selects_rank(rank)
+        return self.selects_step(step) and self.selects_rank(rank)
+
+    def selects_step(self, step: int) -> bool:
+        """Whether anything of this step is to be recorded, whatever the rank."""
+        return self.is_on and (not self._steps or step in self._steps)
 
     def selects_rank(self, rank: int) -> bool:
         """Whether anything of this rank is to be recorded."""

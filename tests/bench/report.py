@@ -32,7 +32,7 @@ def step_table(measured: list[Step]) -> Iterator[str]:
 
 def remarks(measured: list[Step]) -> Iterator[str]:
     idle = max(step.peers["probe-patch"].idle for step in measured)
-    yield f"- In a step that is not selected, the dump adds {100 * idle:.1f} % to the plain step at most (CPU time)."
+    yield f"- In a step that is not selected, start, stop and step take at most {100 * idle:.1f} % of its CPU time."
     by_name = {(step.shape, step.mode): step for step in measured}
     for (shape, mode), step in by_name.items():
         small = next((other for (named, also), other in by_name.items() if also == mode and named != shape), step)

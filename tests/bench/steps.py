@@ -31,7 +31,8 @@ class Added:
         plain: CPU milliseconds of a step without a dump.
         cpu: CPU milliseconds that a dump adds.
         wall: wall-clock milliseconds that a dump adds.
-        idle: what the dump adds in a step that is not selected, as a part of the plain step.
+        idle: what start, stop and step take in a step that is not selected, as a part of the plain step. In between,
+            nothing of ours is on the model.
         entries: of one dump.
         tensors: of one dump.
         kilobytes: of one dump's files.
@@ -110,7 +111,7 @@ def _medians(rounds: list[Any]) -> Added:
         plain=plain,
         cpu=median("dump", "cpu") - plain,
         wall=median("dump", "wall") - median("plain", "wall"),
-        idle=median("idle", "cpu") / plain - 1,
+        idle=median("idle", "around") / plain,
         entries=last["entries"],
         tensors=last["tensors"],
         kilobytes=last["bytes"] / 1e3,

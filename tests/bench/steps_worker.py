@@ -22,10 +22,15 @@ NEVER = 999_999
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of one step."""
+    """Seconds of one step.
+
+    Attributes:
+        around: CPU time before and behind the training itself.
+    """
 
     cpu: float
     wall: float
+    around: float
 
 
 @dataclass(frozen=True)
@@ -41,9 +46,12 @@ class Round:
 def spent(training: Training, how: Recording) -> Spent:
     cpu, wall = time.process_time(), time.perf_counter()
     how.start(training.model)
+    began = time.process_time()
     training.step()
+    ended = time.process_time()
     how.end()
-    return Spent(time.process_time() - cpu, time.perf_counter() - wall)
+    done = time.process_time()
+    return Spent(done - cpu, time.perf_counter() - wall, began - cpu + done - ended)
 
 
 def main(peer: PeerName, mode: int, shape: int, folder: Path) -> None:
