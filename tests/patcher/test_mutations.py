@@ -22,7 +22,7 @@ from tests.patcher.actor_mutations import harmful_texts, harmless_texts
 from tests.patcher.mutations import on_disk
 from tests.patcher.small_actor import SMALL_ACTOR
 
-MANY = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 PHASES = st.sampled_from([("ref",), ("old", "actor"), ALL_PHASES])
 
 
