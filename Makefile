@@ -8,6 +8,8 @@ TRITON_VENV := .venv-triton
 SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
 SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
+# An editable install has the library that was built from them.
+LIBRARY_SOURCES := hatch_build.py $(wildcard probe_patch/runtime/stats/backends/native/*.[ch])
 PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 
@@ -19,13 +21,13 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 venv: $(VENV)/.made ## everything that demo, tests and lint need, in .venv; quick when nothing changed
-$(VENV)/.made: pyproject.toml constraints/dev.txt
+$(VENV)/.made: pyproject.toml constraints/dev.txt $(LIBRARY_SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt torch -e '.[dev,demo]'
 	@touch $@
 
 venv-msprobe: $(MSPROBE_VENV)/.made ## msProbe in an environment of its own: what our dumps are read by and measured against
-$(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.txt
+$(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.txt $(LIBRARY_SOURCES)
 	$(PYTHON) -m venv $(MSPROBE_VENV)
 	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r constraints/msprobe.txt
 	$(MSPROBE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt -e '.[fast]'

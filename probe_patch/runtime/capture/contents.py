@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 from probe_patch.runtime.number_texts import NumberTexts
 from probe_patch.runtime.stats.checksums.pending import Checksum, value_of
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
-from probe_patch.runtime.stats.kinds import is_readable
 from probe_patch.runtime.stats.table import StatisticsTable
 
 if TYPE_CHECKING:
@@ -56,8 +55,8 @@ class Contents(Protocol):
         """Of the next tensor, by the next ``launch`` at the latest.
 
         Args:
-            values: plain; of None there is nothing.
-            kind: what kind of numbers they have if they can be read; None for none.
+            values: plain and readable; of None there is nothing.
+            kind: what kind of numbers they have; None for none.
         """
         ...
 
@@ -113,8 +112,8 @@ class Statistics:
         self.launch = self._table.launch
 
     def take(self, values: Tensor | None, kind: Kind | None) -> None:
-        is_measured = values is not None and kind is not None and self._columns and is_readable(values)
-        self._rows.append(self._table.add(values, kind) if is_measured else NOTHING)  # type: ignore[arg-type]
+        has_numbers = values is not None and kind is not None and self._columns
+        self._rows.append(self._table.add(values, kind) if has_numbers else NOTHING)  # type: ignore[arg-type]
 
     def take_again(self, place: int) -> None:
         self._rows.append(self._rows[place])
@@ -153,7 +152,7 @@ class WithCrc:
         self._checksums: list[Checksum | None] = []
 
     def take(self, values: Tensor | None, kind: Kind | None) -> None:
-        checksum = self._table.crc32(values) if values is not None and is_readable(values) else None
+        checksum = None if values is None else self._table.crc32(values)
         self._numbers.take(values, kind)
         self._checksums.append(checksum)
 
@@ -184,8 +183,7 @@ class Xor:
         self._checksums: list[Checksum | None] = []
 
     def take(self, values: Tensor | None, kind: Kind | None) -> None:
-        has_bytes = values is not None and is_readable(values) and values.numel()
-        self._checksums.append(self._table.xor64(values) if values is not None and has_bytes else None)
+        self._checksums.append(self._table.xor64(values) if values is not None and values.numel() else None)
 
     def take_again(self, place: int) -> None:
         self._checksums.append(self._checksums[place])

@@ -16,7 +16,7 @@ from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
-from probe_patch.runtime.stats.kinds import kind_of_dtype, private_format
+from probe_patch.runtime.stats.kinds import is_readable, kind_of_dtype, private_format
 from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
 
 if TYPE_CHECKING:
@@ -225,7 +225,8 @@ class Recorder:
             if values is not None and (self._slices or self.further_slices or not values.is_cpu):
                 values = self._part_of(tensor, values)
             look = self._look(tensor, values)
-            self._contents.take(values, look.kind)
+            # Asked once, for numbers and checksums alike.
+            self._contents.take(values if values is not None and is_readable(values) else None, look.kind)
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             values = None
