@@ -1,4 +1,4 @@
-"""Run many jobs on example trees in one process, without Ray: importing megatron-core once is most of the time.
+"""Run many jobs on example trees, without Ray: importing megatron-core once is most of the time.
 
     python run_jobs.py JOBS.json
 
@@ -17,6 +17,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tests.end_to_end.children import in_a_child
+
 GATE = ("DUMP_ON", "PROBE_PATCH_CONFIG", "PROBE_PATCH_TRAIN_CONFIG", "MSPROBE_CONFIG_PATH")
 
 
@@ -33,7 +35,6 @@ class Listener(logging.Handler):
 
 def run_job(job: dict[str, Any]) -> None:
     tree = Path(job["tree"])
-    forget({"slime", "miles", "probe_patch"})
     for name in GATE:
         os.environ.pop(name, None)
     os.environ.update(job["env"])
@@ -46,11 +47,6 @@ def run_job(job: dict[str, Any]) -> None:
         logging.getLogger("probe_patch").removeHandler(listener)
         sys.path[:] = [path for path in sys.path if path != str(tree)]
     Path(job["result"]).write_text(json.dumps({**result, "said": listener.said}))
-
-
-def forget(packages: set[str]) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-        del sys.modules[name]
 
 
 def through_train_py(tree: Path, job: dict[str, Any]) -> dict[str, Any]:
@@ -89,5 +85,6 @@ def one_by_one(tree: Path, job: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    import_module("megatron.core")
     for each in json.loads(Path(sys.argv[1]).read_text()):
-        run_job(each)
+        in_a_child(run_job, each)

@@ -1,4 +1,4 @@
-"""Run many jobs on SGLang trees in one process: importing torch is most of the time.
+"""Run many jobs on SGLang trees: importing torch is most of the time.
 
     python run_jobs.py JOBS.json
 
@@ -6,7 +6,6 @@ A job is ``{"tree", "plan", "env", "result"}``. What the tree's own driver tells
 what the logger ``probe_patch`` said.
 """
 
-import gc
 import json
 import logging
 import os
@@ -14,6 +13,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from tests.end_to_end.children import in_a_child
 
 OURS = ("DUMP_ON", "PROBE_PATCH_CONFIG", "PROBE_PATCH_ROLLOUT_CONFIG", "MSPROBE_CONFIG_PATH", "MSPROBE_GENERATE_CONFIG")
 
@@ -30,7 +31,6 @@ class Listener(logging.Handler):
 
 
 def run_job(job: dict[str, Any]) -> None:
-    forget({"sglang", "probe_patch"})
     for name in OURS:
         os.environ.pop(name, None)
     os.environ.update(job["env"])
@@ -45,12 +45,7 @@ def run_job(job: dict[str, Any]) -> None:
     Path(job["result"]).write_text(json.dumps({"served": served, "said": listener.said}))
 
 
-def forget(packages: set[str]) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
-        del sys.modules[name]
-    gc.collect()
-
-
 if __name__ == "__main__":
+    import_module("torch")
     for each in json.loads(Path(sys.argv[1]).read_text()):
-        run_job(each)
+        in_a_child(run_job, each)
