@@ -8,23 +8,27 @@ TRITON_VENV := .venv-triton
 SGLANG_VERSIONS := 0.5.9 0.5.10.post1 0.5.12.post1
 SGLANG_NEWEST := 0.5.23
 RUN := $(VENV)/bin/
-# An editable install has the library that was built from them.
+# An editable install has the library that was built from them. What Cython compiles is known by its contents instead.
 LIBRARY_SOURCES := hatch_build.py $(wildcard probe_patch/runtime/stats/backends/native/*.[ch])
 PYTEST_FLAGS ?=
 BENCH_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv venv-msprobe venv-sglang venv-triton venv-ascend demo test test-kernels matrix bench bench-gpu
-.PHONY: kernels-report lint format wheel clean
+.PHONY: help compiled venv venv-msprobe venv-sglang venv-triton venv-ascend demo test test-interpreted test-kernels
+.PHONY: matrix bench bench-gpu kernels-report lint format wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-venv: $(VENV)/.made ## everything that demo, tests and lint need, in .venv; quick when nothing changed
+venv: $(VENV)/.made compiled ## everything that demo, tests and lint need, in .venv; quick when nothing changed
 $(VENV)/.made: pyproject.toml constraints/dev.txt $(LIBRARY_SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)python -m pip install --quiet --disable-pip-version-check -c constraints/dev.txt torch -e '.[dev,demo]'
 	@touch $@
+
+# Without a C compiler the tests go on with plain Python; CI does not.
+compiled: $(VENV)/.made
+	-@$(RUN)python hatch_build.py
 
 venv-msprobe: $(MSPROBE_VENV)/.made ## msProbe in an environment of its own: what our dumps are read by and measured against
 $(MSPROBE_VENV)/.made: pyproject.toml constraints/msprobe.txt constraints/dev.txt $(LIBRARY_SOURCES)
@@ -68,8 +72,16 @@ $(ASCEND_FOLDER)/.made: constraints/ascend.txt | $(VENV)/.made
 demo: venv ## patch, run and undo a small slime under Ray and megatron-core
 	$(RUN)probe-patch demo
 
-test: venv venv-msprobe venv-sglang venv-ascend test-kernels ## every test that needs no clone of slime
+test: venv venv-msprobe venv-sglang venv-ascend test-kernels test-interpreted ## every test that needs no clone of slime
 	$(RUN)python -m pytest $(PYTEST_FLAGS)
+
+# A tree of its own, as its processes too are to find nothing compiled.
+test-interpreted: venv ## what is compiled, as the plain Python that it is without a C compiler
+	rm -rf build/interpreted && mkdir -p build/interpreted
+	cp -R probe_patch tests templates fixtures constraints hatch_build.py pyproject.toml build/interpreted
+	find build/interpreted/probe_patch -name '*.cpython-*' -delete
+	cd build/interpreted && PYTHONPATH=$(CURDIR)/build/interpreted $(CURDIR)/$(RUN)python -m pytest $(PYTEST_FLAGS) \
+		--interpreted tests/runtime
 
 test-kernels: venv-triton ## the Triton kernels, in its interpreter and compiled for three architectures
 	TRITON_INTERPRET=1 $(TRITON_VENV)/bin/python -m pytest $(PYTEST_FLAGS) tests/kernels/triton/interpreted tests/kernels/checksums/interpreted
@@ -78,7 +90,7 @@ test-kernels: venv-triton ## the Triton kernels, in its interpreter and compiled
 matrix: venv ## the patcher on every release of SGLang from 0.2.0 to 0.5.23, 450 MB of wheels kept in the user's cache
 	$(RUN)python -m pytest $(PYTEST_FLAGS) tests/patcher/sglang --sglang-matrix
 
-bench: venv-msprobe ## what a dump costs, next to msProbe's, in one run
+bench: venv-msprobe compiled ## what a dump costs, next to msProbe's, in one run
 	$(MSPROBE_VENV)/bin/python -m tests.bench.report $(BENCH_FLAGS)
 
 bench-gpu: ## on a machine with a GPU, torch and Triton: right, and how quick? Under five minutes

@@ -14,6 +14,7 @@ import pytest
 
 from probe_patch import __version__
 from probe_patch.demo.fixture import ERAS, actor_file
+from probe_patch.runtime.build_stamp import STAMP, SUFFIX
 from probe_patch.runtime.stats.backends.library import ABI
 from tests.needs import needs
 
@@ -38,9 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("wheel")
 
 
-def build(folder: Path, compiler: str) -> Path:
+def build(folder: Path, compiler: str, kind: str = "wheel", of: Path = ROOT) -> Path:
     folder.mkdir()
-    command = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
+    command = (sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", folder, of)
     run(*command, folder=folder, compiler=compiler)
     (built,) = folder.iterdir()
     return built
@@ -68,8 +69,8 @@ def relative_files(folder: Path, base: Path) -> list[Path]:
 
 
 def sources() -> set[str]:
-    """What of the checkout belongs into a wheel; an editable install has the library beside its source."""
-    found = {str(path) for path in relative_files(ROOT / "probe_patch", ROOT) if path.suffix != ".so"}
+    """What of the checkout belongs into a wheel; an editable install has beside it what is compiled."""
+    found = {str(path) for path in relative_files(ROOT / "probe_patch", ROOT) if path.suffix not in (".so", ".json")}
     for data in ("templates", "fixtures"):
         found |= {f"probe_patch/{path}" for path in relative_files(ROOT / data, ROOT)}
     return found
@@ -86,18 +87,39 @@ def test_without_a_compiler_it_is_complete_and_pure_and_holds_nothing_else(wheel
     assert wheel.name == f"probe_patch-{__version__}-py3-none-any.whl"
 
 
-def test_with_a_compiler_it_holds_the_library_besides(folder: Path) -> None:
+@pytest.fixture(scope="module", params=["the checkout", "an sdist"])
+def compiled_wheel(request: pytest.FixtureRequest, folder: Path) -> Path:
+    """The checkout may have been compiled before, and an sdist is not."""
     compiler = os.environ.get("CC", "cc")
     needs(shutil.which(compiler) is not None, "a C compiler is missing")
-    wheel = build(folder / "compiled", compiler)
+    if request.param == "the checkout":
+        return build(folder / "compiled", compiler)
+    archive = build(folder / "sdist", "no-such-compiler", "sdist")
+    shutil.unpack_archive(archive, folder / "unpacked", filter="data")
+    (unpacked,) = (folder / "unpacked").iterdir()
+    assert not [path for path in relative_files(unpacked, unpacked) if path.suffix == ".so"]
+    return build(folder / "of an sdist", compiler, of=unpacked)
+
+
+def test_with_a_compiler_it_holds_what_is_compiled_besides(compiled_wheel: Path, tmp_path: Path) -> None:
     library = "probe_patch/runtime/stats/backends/native/statistics.so"
-    assert held(wheel) - sources() == {library}
-    assert sources() <= held(wheel)
+    modules = [path.removesuffix(".pxd") for path in sources() if path.endswith(".pxd")]
+    assert "probe_patch/runtime/store" in modules
+    assert held(compiled_wheel) - sources() == {library, STAMP, *(f"{module}{SUFFIX}" for module in modules)}
+    assert sources() <= held(compiled_wheel)
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    assert wheel.name == f"probe_patch-{__version__}-py3-none-{platform}.whl"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extract(library, folder)
-    assert ctypes.CDLL(str(folder / library)).probe_patch_abi() == ABI
+    assert compiled_wheel.name == f"probe_patch-{__version__}-{python}-{python}-{platform}.whl"
+    shutil.unpack_archive(compiled_wheel, tmp_path, "zip")
+    assert ctypes.CDLL(str(tmp_path / library)).probe_patch_abi() == ABI
+    names = [module.replace("/", ".") for module in modules]
+    program = (
+        f"import sys, importlib; sys.path.insert(0, {str(tmp_path)!r}); from probe_patch.runtime import compiled; "
+        f"print(compiled.SHORTCOMING, *(importlib.import_module(name).__file__ for name in {names!r}))"
+    )
+    said, *files = run(sys.executable, "-c", program, folder=tmp_path).stdout.split()
+    assert said == "None"
+    assert files == [str(tmp_path / f"{module}{SUFFIX}") for module in modules]
 
 
 def test_the_environment_is_sound_and_small(installed: Path, folder: Path) -> None:

@@ -5,6 +5,9 @@ Importing this package is cheap and never imports torch: what it offers is loade
 
 from typing import TYPE_CHECKING, Any
 
+# First of all: it decides from what the modules of this package are imported.
+from probe_patch.runtime import compiled as _compiled  # noqa: F401
+
 if TYPE_CHECKING:
     from probe_patch.runtime.debugger import PrecisionDebugger
     from probe_patch.runtime.seeding import seed_all

@@ -2,45 +2,79 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
+from typing import Final
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
 from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord, TensorTexts, WrittenRecord
 from probe_patch.runtime.json_text import BARE, JsonStyle, string_text
 
+_AT_A_TIME: Final = 1000
+"""Members of an object that become one piece."""
+
+# Of the keys that nearly all records have.
+_KEY_TEXTS: Final = {
+    key: f'"{key}": ' for key in ("input_args", "input_kwargs", "output", "parameters", "input", "type", "value")
+}
+
 
 def entry_line(entry: str, record: Record, tensors: TensorTexts, style: JsonStyle = BARE) -> str:
     """One entry of dump.json's ``data``, on one line."""
-    return f"{string_text(entry)}: {record_text(record, tensors, style)}"
+    pieces = [string_text(entry), ": "]
+    _add(pieces, record, tensors, style)
+    return "".join(pieces)
 
 
-# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops. In them
-# tensors, of which nearly all records are made, take no call more than they must.
 def record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
     """A record, or a part of one, as JSON.
 
     Raises:
         TypeError: JSON has no form for something in it.
     """
-    text_of = tensors.text
+    pieces: list[str] = []
+    _add(pieces, record, tensors, style)
+    return "".join(pieces)
+
+
+# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops. In them
+# tensors, of which nearly all records are made, take no call more than they must.
+def _add(pieces: list[str], record: Record, tensors: TensorTexts, style: JsonStyle) -> None:
     if type(record) is TensorRecord:
-        return text_of(record)
+        pieces.append(tensors.text(record))
+        return
     if type(record) is WrittenRecord:
-        return record
-    parts: list[str] = []
+        pieces.append(record)
+        return
     if type(record) is SavedRecord:
         record = record.members()
     if isinstance(record, dict):
+        pieces.append("{")
         for name, part in record.items():
-            text = text_of(part) if type(part) is TensorRecord else record_text(part, tensors, style)
-            parts.append(f"{string_text(name)}: {text}")
-        return f"{{{', '.join(parts)}}}"
-    if isinstance(record, list | tuple):
+            pieces.append(_KEY_TEXTS.get(name) or f"{string_text(name)}: ")
+            if type(part) is TensorRecord:
+                pieces.append(tensors.text(part))
+            else:
+                _add(pieces, part, tensors, style)
+            pieces.append(", ")
+        if record:
+            pieces[-1] = "}"
+        else:
+            pieces.append("}")
+    elif isinstance(record, list | tuple):
+        pieces.append("[")
         for part in record:
-            parts.append(text_of(part) if type(part) is TensorRecord else record_text(part, tensors, style))  # noqa: PERF401
-        return f"[{', '.join(parts)}]"
-    return style.leaf(record)
+            if type(part) is TensorRecord:
+                pieces.append(tensors.text(part))
+            else:
+                _add(pieces, part, tensors, style)
+            pieces.append(", ")
+        if record:
+            pieces[-1] = "]"
+        else:
+            pieces.append("]")
+    else:
+        pieces.append(style.leaf(record))
 
 
 def dump_document(task: str, level: str, data_folder: Path | None, lines: Iterable[str]) -> Iterator[str]:
@@ -67,7 +101,7 @@ def construct_document(enclosures: Iterable[tuple[str, str | None, int]], micro_
     Args:
         enclosures: entries, their parents and their micro-batches.
     """
-    members = (f"{string_text(entry)}: {_enclosed_by(up, number, micro_batches)}" for entry, up, number in enclosures)
+    members = _parents(enclosures, micro_batches)
     first = next(members, None)
     if first is None:
         yield from _object(())
@@ -78,14 +112,23 @@ def construct_document(enclosures: Iterable[tuple[str, str | None, int]], micro_
     yield "\n"
 
 
-def _enclosed_by(parent: str | None, micro_batch: int, micro_batches: int) -> str:
-    text = "null" if parent is None else string_text(parent)
-    return text if micro_batches <= 1 else f"[{text}, {micro_batch}]"
+def _parents(enclosures: Iterable[tuple[str, str | None, int]], micro_batches: int) -> Iterator[str]:
+    # One after the other have the same parent, in one string.
+    latest: str | None = None
+    text = "null"
+    for entry, parent, micro_batch in enclosures:
+        if parent is not latest:
+            latest, text = parent, "null" if parent is None else string_text(parent)
+        if micro_batches <= 1:
+            yield f"{string_text(entry)}: {text}"
+        else:
+            yield f"{string_text(entry)}: [{text}, {micro_batch}]"
 
 
 def _object(members: Iterable[str]) -> Iterator[str]:
-    before = "{\n"
-    for member in members:
-        yield before + member
+    before, left = "{\n", iter(members)
+    while some := list(islice(left, _AT_A_TIME)):
+        some[0] = before + some[0]
+        yield ",\n".join(some)
         before = ",\n"
     yield "{}" if before == "{\n" else "\n}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from probe_patch.dump_format import CONSTRUCT_FILE, DEBUG_FILE, DUMP_FILE, META_FILE, STACK_FILE, TENSOR_FOLDER
 from probe_patch.runtime.claims import Claim
+from probe_patch.runtime.compiled import say_shortcoming
 from probe_patch.runtime.documents import construct_document, dump_document, stack_document
 from probe_patch.runtime.empty import why_empty
 from probe_patch.runtime.files import write_atomically
@@ -46,6 +47,7 @@ class Dump:
         self._started = datetime.now(timezone.utc)
         self._ended_by: str | None = None
         self.folder = open_step(claim, step)
+        say_shortcoming()
         problems = Problems(said)
         self._nan_check = NanCheck(identity.rank) if settings.task == "nan_check" else None
         self.store = Store(

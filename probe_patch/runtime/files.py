@@ -2,11 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from itertools import islice
 from pathlib import Path
-from typing import Final
-
-_AT_A_TIME: Final = 1000
 
 
 def write_atomically(path: Path, pieces: Iterable[str] | bytes) -> None:
@@ -21,9 +17,8 @@ def write_atomically(path: Path, pieces: Iterable[str] | bytes) -> None:
             if isinstance(pieces, bytes):
                 file.write(pieces)
             else:
-                left = iter(pieces)
-                while some := list(islice(left, _AT_A_TIME)):
-                    file.write("".join(some).encode())
+                for piece in pieces:
+                    file.write(piece.encode())
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -5,8 +5,6 @@ They part in the floats that are no numbers: Python writes them as the bare toke
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from typing import Final
 
@@ -22,30 +20,39 @@ string_text: Final = encode_basestring_ascii
 _NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 
-@dataclass(frozen=True)
 class JsonStyle:
     """How a dump's values are written.
 
-    Attributes:
+    Args:
         quote: stands around the name of a float that is no number.
     """
 
-    quote: str
+    __slots__ = ("_quote",)
+
+    def __init__(self, quote: str) -> None:
+        self._quote = quote
 
     def number(self, value: float) -> str:
         """One float."""
-        return float.__repr__(value) if math.isfinite(value) else f"{self.quote}{_name(value)}{self.quote}"
+        if not math.isfinite(value):
+            return f"{self._quote}{_name(value)}{self._quote}"
+        return repr(value) if type(value) is float else float.__repr__(value)
 
-    def numbers(self, values: Sequence[float]) -> list[str]:
+    def numbers(self, values: list[float]) -> list[str]:
         """Many floats, each of a type that is exactly float."""
         if orjson is None:
             return [self.number(value) for value in values]
-        texts = orjson.dumps(values).decode()[1:-1].split(",")
-        if "null" in texts:
-            for place, text in enumerate(texts):
-                if text == "null":
-                    texts[place] = self.number(values[place])
-        return texts if values else []
+        if not values:
+            return []
+        text = orjson.dumps(values).decode()[1:-1]
+        texts = text.split(",")
+        # What is no number is null, and nothing else has an n.
+        before, at, place = 0, text.find("n"), 0
+        while at >= 0:
+            place += text.count(",", before, at)
+            texts[place] = self.number(values[place])
+            before, at = at, text.find("n", at + 1)
+        return texts
 
     def leaf(self, value: object) -> str:
         """A value that holds no others.
@@ -53,6 +60,10 @@ class JsonStyle:
         Raises:
             TypeError: JSON has no form for it.
         """
+        if type(value) is str:
+            return string_text(value)
+        if type(value) is int:
+            return str(value)
         if value is None:
             return "null"
         if value is True or value is False:

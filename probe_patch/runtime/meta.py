@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 import probe_patch
+from probe_patch.runtime.compiled import SHORTCOMING
 from probe_patch.runtime.json_text import named_floats
 from probe_patch.runtime.problems import Problem
 from probe_patch.runtime.ranks import Identity
@@ -61,6 +62,7 @@ class Meta:
             "tool_version": probe_patch.__version__,
             "torch_version": None if torch is None else str(torch.__version__),
             "python_version": platform.python_version(),
+            "capture": "compiled" if SHORTCOMING is None else "interpreted",
             "target_versions": _target_versions(),
             "host": socket.gethostname(),
             "pid": os.getpid(),

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
+    from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.forms import Record, TensorTexts
-    from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.names import CallName
     from probe_patch.runtime.capture.selection import Selection
     from probe_patch.runtime.capture.wanted import Wanted
@@ -218,12 +218,16 @@ class Store:
                 while around is not None and around not in named:
                     named[around] = around.entry
                     around = around.parent
+        around_backwards: dict[Call, str] = {}
         for call in self._begun:
             during = call.during.micro_batch
-            if call in named:
-                yield Enclosure(named[call], None if call.parent is None else named[call.parent], during)
-            if call.has_backward and not (dropped and call.backward in dropped):
-                yield Enclosure(call.backward, self._enclosing_backward(call), during)
+            entry = named.get(call)
+            if entry is not None:
+                yield Enclosure(entry, None if call.parent is None else named[call.parent], during)
+            if call.has_backward:
+                backward = call.backward
+                if not (dropped and backward in dropped):
+                    yield Enclosure(backward, self._enclosing_backward(call, around_backwards), during)
 
     def parents(self) -> dict[str, str | None]:
         """The parents of what is recorded, and of what is around that."""
@@ -253,6 +257,9 @@ class Store:
     @property
     def is_due(self) -> bool:
         """Whether so much has been recorded since the last read that ``relieve`` is to be called."""
+        return self.due()
+
+    def due(self) -> bool:
         return len(self.recorder.looks) + len(self._finished) >= self._due
 
     def relieve(self, awaited: Callable[[], Collection[Backward]]) -> None:
@@ -336,11 +343,17 @@ class Store:
         except Exception as error:
             self.problems.note("saving tensors", error)
 
-    def _enclosing_backward(self, call: Call) -> str | None:
-        """Of the innermost module around the call through which something flowed back too."""
-        for around in call.around():
-            if around.has_backward and not (self._dropped and around.backward in self._dropped):
-                return around.backward
+    def _enclosing_backward(self, call: Call, names: dict[Call, str]) -> str | None:
+        """Of the innermost module around the call through which something flowed back too; ``names`` fills up."""
+        around = call.parent
+        while around is not None:
+            if around.has_backward:
+                name = names.get(around)
+                if name is None:
+                    name = names[around] = around.backward
+                if not (self._dropped and name in self._dropped):
+                    return name
+            around = around.parent
         return None
 
     def _line(self, tensors: TensorTexts, finished: tuple[str, Record]) -> str:

@@ -57,7 +57,7 @@ def measured(backend: Backend, *tensors: Tensor) -> list[tuple[Summary, Counts]]
     block.words.fill_(7)
     kinds = [kind for tensor in tensors if (kind := kind_of(tensor)) is not None]
     first = 3
-    backend.measure(tensors, kinds, block, first)
+    backend.measure(list(tensors), kinds, block, first)
     assert (block.words[:first] == 7).all() and (block.words[first + len(tensors) :] == 7).all()
     readings = Readings([read_rows(block.words, backend.accumulator, True, ())])
     found = []

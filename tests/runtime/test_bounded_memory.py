@@ -5,7 +5,7 @@ import threading
 import time
 import tracemalloc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from torch.utils.checkpoint import checkpoint
 
 from probe_patch.runtime import lines, store
 from probe_patch.runtime.capture import session
-from probe_patch.runtime.capture.nesting import Call
-from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.debugger import PrecisionDebugger
+from probe_patch.runtime.documents import entry_line
+from probe_patch.runtime.lines import Lines
 from probe_patch.runtime.store import Store
+from tests.interpreted import Replace
 from tests.runtime.configs import debugger_with
 from tests.runtime.dumps import DumpOnDisk, only_rank, read_dump
 from tests.runtime.toys import Mlp, ones
@@ -144,17 +145,17 @@ def recorded(
     return read_dump(only_rank(folder / "dump/step0"))
 
 
-def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that gets the number of tensors of each read."""
-    reads: list[int] = []
-    read = Recorder.read
+def additions_in(replace: Replace) -> list[Lines]:
+    """A list that grows with every time that entries are turned into lines."""
+    additions: list[Lines] = []
+    add = Lines.add
 
-    def counted(recorder: Recorder, style: Any) -> Any:
-        reads.append(len(recorder.looks))
-        return read(recorder, style)
+    def counted(kept: Lines, further: Iterator[str]) -> None:
+        additions.append(kept)
+        add(kept, further)
 
-    monkeypatch.setattr(Recorder, "read", counted)
-    return reads
+    replace(Lines, "add", counted)
+    return additions
 
 
 def assert_same(dump: DumpOnDisk, other: DumpOnDisk) -> None:
@@ -172,15 +173,15 @@ CASES = [(work, config) for work in WORK for config in ("L0", "mix")] + [
 
 @pytest.mark.parametrize(("work", "config"), CASES)
 def test_the_dump_is_the_same_however_often_entries_are_turned_into_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: str, config: str
+    tmp_path: Path, replace: Replace, work: str, config: str
 ) -> None:
     keys = CONFIGS[config]
     whole = recorded(tmp_path / "whole", WORK[work], keys)
-    monkeypatch.setattr(store, "AT_ONCE", 10)
-    monkeypatch.setattr(lines, "MOST_IN_MEMORY", 500)
-    reads = reads_of(monkeypatch)
+    replace(store, "AT_ONCE", 10)
+    replace(lines, "MOST_IN_MEMORY", 500)
+    additions = additions_in(replace)
     assert_same(recorded(tmp_path / "often", WORK[work], keys), whole)
-    assert len(reads) > 3 or len(whole.data) < 10
+    assert len(additions) > 3 or len(whole.data) < 10
 
 
 @pytest.mark.parametrize(
@@ -191,36 +192,32 @@ def test_the_dump_is_the_same_however_often_entries_are_turned_into_lines(
     ],
     ids=["nan_check", "async_dump"],
 )
-def test_what_is_looked_at_together_is_left_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
-) -> None:
+def test_what_is_looked_at_together_is_left_together(tmp_path: Path, replace: Replace, keys: dict[str, Any]) -> None:
     def run(model: nn.Module) -> None:
         with torch.no_grad():
             next(model.parameters())[0, 0] = float("nan")
         micro_batches(model)
 
     whole = recorded(tmp_path / "whole", (Mlp, run), keys)
-    monkeypatch.setattr(store, "AT_ONCE", 10)
-    reads = reads_of(monkeypatch)
+    replace(store, "AT_ONCE", 10)
+    additions = additions_in(replace)
     often = recorded(tmp_path / "often", (Mlp, run), keys)
     assert_same(often, whole)
     assert often.meta.get("nan_check") == whole.meta.get("nan_check")
-    assert len(reads) == 1
+    assert len(additions) == 1
 
 
-def test_the_calls_alone_are_counted_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calls_alone_are_counted_too(tmp_path: Path, replace: Replace) -> None:
     keys = {"level": "mix", "task": "structure"}
     whole = recorded(tmp_path / "whole", WORK["micro-batches"], keys)
-    monkeypatch.setattr(store, "AT_ONCE", 10)
+    replace(store, "AT_ONCE", 10)
     assert_same(recorded(tmp_path / "often", WORK["micro-batches"], keys), whole)
 
 
 @pytest.mark.parametrize("with_gradients", [False, True], ids=["forwards", "training"])
-def test_the_memory_of_an_entry_is_that_of_its_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_gradients: bool
-) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 2_000)
-    monkeypatch.setattr(lines, "MOST_IN_MEMORY", 1 << 18)
+def test_the_memory_of_an_entry_is_that_of_its_call(tmp_path: Path, replace: Replace, with_gradients: bool) -> None:
+    replace(store, "AT_ONCE", 2_000)
+    replace(lines, "MOST_IN_MEMORY", 1 << 18)
     model, x = nn.Sequential(nn.Tanh()), ones(4)
     x.requires_grad = with_gradients
     debugger = debugger_with(tmp_path)
@@ -244,28 +241,28 @@ def test_the_memory_of_an_entry_is_that_of_its_call(
     assert (second - first) / (passes * (4 if with_gradients else 2)) < BYTES_PER_ENTRY
 
 
-def test_nothing_is_read_while_a_graph_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_read_while_a_graph_is_captured(tmp_path: Path, replace: Replace) -> None:
     whole = recorded(tmp_path / "whole", WORK["forwards"], {"level": "L0"})
-    monkeypatch.setattr(store, "AT_ONCE", 10)
-    monkeypatch.setattr(store, "is_captured", lambda: True)
-    reads = reads_of(monkeypatch)
+    replace(store, "AT_ONCE", 10)
+    replace(store, "is_captured", lambda: True)
+    additions = additions_in(replace)
     assert_same(recorded(tmp_path / "captured", WORK["forwards"], {"level": "L0"}), whole)
-    assert len(reads) == 1
+    assert len(additions) == 1
 
 
 def test_another_thread_waits_for_as_long_as_it_takes(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 20)
-    monkeypatch.setattr(session, "PATIENCE", 0.01)
-    is_at_work, read = threading.Event(), Store._read
+    replace(store, "AT_ONCE", 20)
+    replace(session, "PATIENCE", 0.01)
+    is_at_work, add = threading.Event(), Lines.add
 
-    def slow(self: Store) -> Any:
+    def slow(kept: Lines, further: Iterator[str]) -> None:
         is_at_work.set()
         time.sleep(0.2)
-        return read(self)
+        add(kept, further)
 
-    monkeypatch.setattr(Store, "_read", slow)
+    replace(Lines, "add", slow)
     model = Mlp()
     debugger.start(model)
     other = threading.Thread(target=forwards, args=(model,))
@@ -279,8 +276,8 @@ def test_another_thread_waits_for_as_long_as_it_takes(
     assert dump.meta["problems"] == []
 
 
-def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 10)
+def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, replace: Replace) -> None:
+    replace(store, "AT_ONCE", 10)
     debugger, model = debugger_with(tmp_path, level="mix"), Mlp()
     debugger.start(model)
     for _ in range(20):
@@ -291,28 +288,24 @@ def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch
     debugger.stop()
 
 
-def test_a_call_keeps_nothing_that_it_needs_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Call] = []
-    close = Store.close_call
-
-    def noted(self: Store, call: Call) -> None:
-        calls.append(call)
-        close(self, call)
-
-    monkeypatch.setattr(Store, "close_call", noted)
-    recorded(tmp_path, WORK["micro-batches"], {"level": "mix"})
+def test_a_call_keeps_nothing_that_it_needs_no_longer(tmp_path: Path) -> None:
+    debugger, model = debugger_with(tmp_path, level="mix"), Mlp()
+    debugger.start(model)
+    assert debugger.service._recording is not None
+    capture: Any = debugger.service._recording[0]
+    calls: list[Any] = capture._session.store._begun
+    micro_batches(model)
+    debugger.stop()
     assert calls
     assert {(call.flow, call.handled, call.frame, len(call.record)) for call in calls} == {(None, None, 0, 0)}
 
 
-def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(tmp_path: Path, replace: Replace) -> None:
     def broken(*_: object) -> Any:
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(store, "AT_ONCE", 10)
-    monkeypatch.setattr(Store, "_written", broken)
+    replace(store, "AT_ONCE", 10)
+    replace(Store, "_written", broken)
     dump = recorded(tmp_path, WORK["forwards"], {"level": "L0"})
     (problem,) = dump.meta["problems"]
     assert (problem["kind"], problem["message"]) == ("encoding the dump", "RuntimeError: broken on purpose")
@@ -323,19 +316,19 @@ def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(
 
 
 def test_an_interruption_while_entries_are_turned_into_lines_loses_one_at_most(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 30)
-    line, written = Store._line, 0
+    replace(store, "AT_ONCE", 30)
+    written = 0
 
-    def interrupted(self: Store, *args: Any) -> str:
+    def interrupted(*args: Any) -> str:
         nonlocal written
         written += 1
         if written == 3:
             signal.raise_signal(signal.SIGINT)
-        return line(self, *args)
+        return entry_line(*args)
 
-    monkeypatch.setattr(Store, "_line", interrupted)
+    replace(store, "entry_line", interrupted)
     model = Mlp()
     debugger.start(model)
     with pytest.raises(KeyboardInterrupt):
@@ -345,8 +338,8 @@ def test_an_interruption_while_entries_are_turned_into_lines_loses_one_at_most(
     assert len(dump.data) == dump.meta["entries"] - 1 > 5
 
 
-def test_no_activation_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 10)
+def test_no_activation_is_kept(tmp_path: Path, replace: Replace) -> None:
+    replace(store, "AT_ONCE", 10)
     debugger, model = debugger_with(tmp_path, level="mix"), Mlp()
     debugger.start(model)
     output = model(ones(2, 4))

@@ -5,6 +5,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from probe_patch.runtime import dump as dump_module
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
 from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
@@ -20,6 +22,7 @@ from probe_patch.runtime.capture.tensor_hooks import GradientHook
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.stats.table import StatisticsTable
+from tests.interpreted import Replace
 from tests.runtime.conftest import AskedFor, Record
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Mlp, ones
@@ -44,14 +47,14 @@ def problems_of(dump: DumpOnDisk) -> dict[str, int]:
 )
 def test_a_failing_part_is_noted_and_the_rest_is_written(
     record: Record,
-    monkeypatch: pytest.MonkeyPatch,
+    replace: Replace,
     caplog: pytest.LogCaptureFixture,
     owner: type,
     method: str,
     kind: str,
     count: int,
 ) -> None:
-    monkeypatch.setattr(owner, method, broken)
+    replace(owner, method, broken)
     dump = record(Mlp(), ones(2, 4))
     assert problems_of(dump) == {kind: count}
     (said,) = [text for text in caplog.messages if "broken on purpose" in text]
@@ -59,21 +62,19 @@ def test_a_failing_part_is_noted_and_the_rest_is_written(
     assert said.endswith("RuntimeError: broken on purpose; the run goes on")
 
 
-def test_without_statistics_the_records_are_still_there(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StatisticsTable, "read", broken)
+def test_without_statistics_the_records_are_still_there(record: Record, replace: Replace) -> None:
+    replace(StatisticsTable, "read", broken)
     output = record(Mlp(), ones(2, 4)).data["Module.norm.LayerNorm.forward.0"]["output"][0]
     assert (output["shape"], output["Max"]) == ([2, 4], None)
 
 
-def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(
-    record: Record, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_that_cannot_be_encoded_is_empty_and_the_others_are_whole(record: Record, replace: Replace) -> None:
     def unwritable(recorder: Recorder, call: Call, value: object) -> Any:
         whole = output(recorder, call, value)
         return object() if isinstance(value, Tensor) and value.shape == (2, 8) else whole
 
     output = Recorder.output
-    monkeypatch.setattr(Recorder, "output", unwritable)
+    replace(Recorder, "output", unwritable)
     dump = record(Mlp(), ones(2, 4))
     empty: dict[str, object] = {"input_args": [], "input_kwargs": {}, "output": []}
     assert dump.data["Module.body.up.Linear.forward.0"] == empty
@@ -143,7 +144,7 @@ def test_a_modules_hook_that_will_not_go_does_not_keep_the_others(debugger: Prec
 def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
     debugger: PrecisionDebugger,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    replace: Replace,
     kind: Any,
     number: int,
     all_of_them: int,
@@ -159,7 +160,7 @@ def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
             raise RuntimeError("broken on purpose")
         original(hook)
 
-    monkeypatch.setattr(kind, "remove", one_fails)
+    replace(kind, "remove", one_fails)
     debugger.stop()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())
@@ -168,31 +169,33 @@ def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
-def test_a_failing_capture_changes_nothing_for_the_run(
-    debugger: PrecisionDebugger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_capture_changes_nothing_for_the_run(debugger: PrecisionDebugger, replace: Replace) -> None:
     model = Mlp()
     expected = model(ones(2, 4))
-    monkeypatch.setattr(CallStacks, "add", broken)
-    monkeypatch.setattr(StatisticsTable, "add", broken)
+    replace(CallStacks, "add", broken)
+    replace(StatisticsTable, "add", broken)
     debugger.start(model)
     assert torch.equal(model(ones(2, 4)), expected)
     debugger.stop()
 
 
 def test_problems_belong_to_the_dump_they_happened_in(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
+    def broken_at_first(stacks: CallStacks, call: Call) -> None:
+        if name == "ref":
+            broken()
+        add(stacks, call)
+
+    add = CallStacks.add
+    replace(CallStacks, "add", broken_at_first)
     model = Mlp()
     counts = []
     for name in ("ref", "old"):
         debugger.config.dump_path = tmp_path / name
-        with monkeypatch.context() as patch:
-            if name == "ref":
-                patch.setattr(CallStacks, "add", broken)
-            debugger.start(model)
-            model(ones(2, 4))
-            debugger.stop()
+        debugger.start(model)
+        model(ones(2, 4))
+        debugger.stop()
         counts.append((tmp_path / name / "step0/rank0/meta.json").read_text().count("broken on purpose"))
     assert counts == [1, 0]
 
@@ -233,7 +236,7 @@ TASKS: tuple[dict[str, Any], ...] = (
 )
 MEASURE = "probe_patch.runtime.stats.table.StatisticsTable.add"
 FAULTS: dict[str, tuple[str, frozenset[str]]] = {
-    "a tensor that cannot be read": (f"{CAPTURE}records.plain_values", frozenset(LEVELS)),
+    "a tensor that cannot be read": (f"{CAPTURE}records.Recorder._looked_at", frozenset(LEVELS)),
     "a tensor that cannot be measured": (MEASURE, frozenset()),
     "numbers that cannot be read back": (f"{CAPTURE}records.Recorder.read", frozenset(LEVELS)),
     "a name that cannot be given": ("probe_patch.runtime.store.Store.open_call", frozenset({"L0", "L1", "mix"})),
@@ -286,9 +289,10 @@ CASES = [
 ]
 
 
-def _break(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+def _break(replace: Replace, target: str) -> None:
     if target and not target.endswith(".json"):
-        monkeypatch.setattr(target, broken)
+        owner, _, name = target.rpartition(".")
+        replace(resolve_name(owner), name, broken)
         return
 
     def full(path: Path, pieces: Iterable[str] | bytes) -> None:
@@ -296,7 +300,7 @@ def _break(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
             raise OSError(28, "broken on purpose")
         write_atomically(path, pieces)
 
-    monkeypatch.setattr("probe_patch.runtime.dump.write_atomically", full)
+    replace(dump_module, "write_atomically", full)
 
 
 def train(debugger: PrecisionDebugger | None, model: Training) -> list[Tensor]:
@@ -322,6 +326,7 @@ def train(debugger: PrecisionDebugger | None, model: Training) -> list[Tensor]:
 def test_no_failure_of_ours_reaches_the_training_and_each_is_told(
     asked_for: AskedFor,
     tmp_path: Path,
+    replace: Replace,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     level: str,
@@ -331,7 +336,7 @@ def test_no_failure_of_ours_reaches_the_training_and_each_is_told(
     model = Training()
     expected = train(None, model)
     debugger = asked_for(level=level, **task)
-    _break(monkeypatch, FAULTS[fault][0])
+    _break(replace, FAULTS[fault][0])
     found = train(debugger, model)
     assert len(found) == len(expected)
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))

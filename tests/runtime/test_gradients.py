@@ -14,10 +14,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.forms import TensorRecord
 from probe_patch.runtime.capture.recomputed import AMBIGUOUS
 from probe_patch.runtime.capture.recomputed import FUNCTIONS as RECOMPUTED_FUNCTIONS
+from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.debugger import PrecisionDebugger
-from probe_patch.runtime.stats.plain import plain_values
+from tests.interpreted import Replace
 from tests.runtime.conftest import AskedFor, Configured
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Mlp, Shared, ones
@@ -582,15 +584,16 @@ def test_gradients_of_functions_are_inside_their_module(recorded: Recorded) -> N
 
 
 def test_one_gradient_is_looked_at_once_for_all_calls_that_it_is_recorded_in(
-    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+    recorded: Recorded, replace: Replace
 ) -> None:
     looked_at: list[list[int]] = []
 
-    def counting(tensor: Tensor) -> Tensor | None:
+    def counting(recorder: Recorder, tensor: Tensor, place: str) -> TensorRecord:
         looked_at.append(list(tensor.shape))
-        return plain_values(tensor)
+        return original(recorder, tensor, place)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr("probe_patch.runtime.capture.records.plain_values", counting)
+    original: Any = getattr(Recorder, "_looked_at", None)
+    replace(Recorder, "_looked_at", counting)
     model: Any = Around(nn.Linear(4, 5))
     gradient = varied(2, 5).detach()
     dump = recorded(model, lambda model: torch.autograd.backward(model(varied(2, 4)), gradient), "mix")
@@ -676,7 +679,7 @@ def test_each_call_has_files_of_its_own_for_a_gradient_of_several(asked_for: Ask
 
 
 def test_a_statistic_that_fails_in_a_backward_is_a_problem_and_not_an_exception(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("broken on purpose")
@@ -684,7 +687,7 @@ def test_a_statistic_that_fails_in_a_backward_is_a_problem_and_not_an_exception(
     model, x = Mlp(), varied(2, 4)
     debugger.start(model)
     loss = model(x).sum()
-    monkeypatch.setattr("probe_patch.runtime.capture.records.Recorder._guarded", broken)
+    replace(Recorder, "_guarded", broken)
     loss.backward()
     debugger.stop()
     assert x.grad is not None

@@ -12,9 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_patch.runtime import json_text
+from probe_patch.runtime import json_text, store
+from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE, STRICT, named_floats
-from probe_patch.runtime.store import Store
+from tests.interpreted import Replace
 from tests.runtime.configs import debugger_with, recorded
 from tests.runtime.dumps import only_rank, read_dump
 from tests.runtime.toys import Around, Echo, Mlp, ones
@@ -86,17 +87,14 @@ def test_dump_json(tmp_path: Path, keys: dict[str, Any], numbers: list[Any], pla
     assert scalar == {"type": "float", "value": plain}
 
 
-def test_each_entry_is_encoded_once_however_often_the_dump_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_entry_is_encoded_once_however_often_the_dump_is_written(tmp_path: Path, replace: Replace) -> None:
     encoded: list[str] = []
-    original = Store._line
 
-    def counted(store: Store, readings: Any, finished: Any) -> str:
-        encoded.append(finished[0])
-        return original(store, readings, finished)
+    def counted(entry: str, *rest: Any) -> str:
+        encoded.append(entry)
+        return entry_line(entry, *rest)
 
-    monkeypatch.setattr(Store, "_line", counted)
+    replace(store, "entry_line", counted)
     debugger, model = debugger_with(tmp_path), Mlp()
     for _ in range(5):
         debugger.start(model)

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import probe_patch
+from probe_patch.runtime import compiled
+from tests.interpreted import Replace
 from tests.runtime.conftest import Record
 from tests.runtime.toys import Mlp, ones
 
@@ -23,6 +25,7 @@ def test_who_and_when(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
         "tool_version": probe_patch.__version__,
         "torch_version": torch.__version__,
         "python_version": platform.python_version(),
+        "capture": "compiled" if compiled.SHORTCOMING is None else "interpreted",
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "rank": 0,
@@ -87,3 +90,20 @@ def test_versions_of_targets_in_use_are_written(record: Record, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "slime", slime)
     monkeypatch.setitem(sys.modules, "sglang", sglang)
     assert record(Mlp(), ones(1, 4)).meta["target_versions"] == {"slime": "0.3.1", "sglang": None}
+
+
+@pytest.mark.parametrize(
+    ("shortcoming", "said"), [(None, []), (compiled.NEVER_BUILT, [f"probe-patch: {compiled.NEVER_BUILT}"])]
+)
+def test_plain_python_is_said_once_per_process(
+    record: Record,
+    replace: Replace,
+    caplog: pytest.LogCaptureFixture,
+    shortcoming: str | None,
+    said: list[str],
+) -> None:
+    replace(compiled, "SHORTCOMING", shortcoming)
+    compiled.say_shortcoming.cache_clear()
+    record(Mlp(), ones(1, 4))
+    compiled.say_shortcoming()
+    assert caplog.messages == said

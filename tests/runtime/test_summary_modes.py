@@ -78,7 +78,7 @@ def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
     contents.take(tensor, kind)
     contents.launch()
     look = Look("torch.Tensor", tensor.dtype, tuple(tensor.shape), False, kind)
-    found = json.loads(f'{{{contents.read(BARE, [look]).before[0]}"end": 0}}')
+    found = json.loads(contents.read(BARE).text(0, look, ""))
     assert problems.all() == ()
     return {name: found[NUMBER_KEYS[name]] for name in names}
 
@@ -141,7 +141,8 @@ def test_counting_never_asks_the_device_for_a_number(monkeypatch: pytest.MonkeyP
 def test_a_structure_has_stacks_and_parents_and_measures_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(StatisticsTable, "add", lambda *_: pytest.fail("something was measured"))
+    monkeypatch.setenv("PROBE_PATCH_STATS_BACKEND", "reference")
+    monkeypatch.setattr(reference, "measure", lambda *_: pytest.fail("something was measured"))
     dump = recorded(tmp_path, Mlp(), ones(2, 4), keys={"task": "structure"})
     assert dump.data == {}
     assert dump.construct["Module.body.up.Linear.forward.0"] == "Module.body.Sequential.forward.0"

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn, relu
 from torch.nn import functional
 
+from probe_patch.runtime import store
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.documents import entry_line
-from probe_patch.runtime.stats.table import StatisticsTable
+from tests.interpreted import Replace
 from tests.runtime.conftest import AskedFor
 from tests.runtime.dumps import DumpOnDisk, read_dump
 from tests.runtime.toys import Around, Mlp, ones
@@ -35,16 +36,14 @@ def echoed(debugger: PrecisionDebugger, x: Tensor) -> dict[str, Any]:
     return record
 
 
-def test_1_an_entry_is_encoded_once_however_often_the_dump_is_written(
-    asked_for: AskedFor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_1_an_entry_is_encoded_once_however_often_the_dump_is_written(asked_for: AskedFor, replace: Replace) -> None:
     encoded: list[str] = []
 
     def counted(entry: str, *rest: Any) -> str:
         encoded.append(entry)
         return entry_line(entry, *rest)
 
-    monkeypatch.setattr("probe_patch.runtime.store.entry_line", counted)
+    replace(store, "entry_line", counted)
     debugger, model = asked_for(), nn.Sequential(*(nn.Identity() for _ in range(300)))
     for _ in range(4):
         dump = run(debugger, model, ones(1))
@@ -65,13 +64,12 @@ def test_2_nothing_waits_for_the_device_until_the_stop(asked_for: AskedFor, monk
     waits: list[str] = []
     for name in ("item", "tolist", "cpu", "numpy", "__bool__", "__float__", "__int__"):
         count_calls(monkeypatch, Tensor, name, waits)
-    count_calls(monkeypatch, StatisticsTable, "read", waits)
     debugger, model = asked_for(level="mix"), Mlp()
     debugger.start(model)
     model(ones(2, 4)).sum().backward()
     assert waits == []
     debugger.stop()
-    assert waits.count("read") == waits.count("cpu") == 1
+    assert waits.count("cpu") == 1
 
 
 def test_3_phases_of_one_step_do_not_leak_into_each_other(asked_for: AskedFor, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from probe_patch.runtime.problems import Problems
 from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.table import StatisticsTable
 from probe_patch.runtime.store import Store
+from tests.interpreted import Replace
 from tests.runtime.dumps import read_dump
 from tests.runtime.functions.recording import Recorded, Recording, recorded
 from tests.runtime.toys import Around, ones
@@ -37,7 +38,7 @@ def tensors_of(record: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_number_is_right_however_forwards_and_stops_meet(
-    debugger: PrecisionDebugger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
     def slowly(table: StatisticsTable, values: Tensor, kind: Kind) -> Any:
         reserved = reserve(table, values, kind)
@@ -46,7 +47,7 @@ def test_every_number_is_right_however_forwards_and_stops_meet(
 
     # A stop is made likely while a row is reserved and not yet written.
     reserve = StatisticsTable.add
-    monkeypatch.setattr(StatisticsTable, "add", slowly)
+    replace(StatisticsTable, "add", slowly)
     model = nn.Sequential(Around(nn.Identity()), nn.Identity(), nn.Identity())
     is_over = threading.Event()
 

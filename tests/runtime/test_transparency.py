@@ -17,8 +17,8 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from probe_patch.runtime.capture.backward import Backward
 from probe_patch.runtime.capture.functions.mode import FunctionMode
-from probe_patch.runtime.capture.gradients import Backward
 from probe_patch.runtime.capture.hooks import CallHook
 from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.recomputed import FUNCTIONS
@@ -173,9 +173,22 @@ def objects_of_ours() -> list[object]:
     return [one for one in gc.get_objects() if issubclass(type(one), (*HOOKS, FunctionMode, Backward, Share))]
 
 
+class Entered:
+    """A lock, and how often it was taken."""
+
+    times = 0
+
+    def acquire(self, **_: object) -> bool:
+        self.times += 1
+        return True
+
+    def release(self) -> None:
+        """Nobody waits for it."""
+
+
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
-    configured: Configured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+    configured: Configured, tmp_path: Path, level: str
 ) -> None:
     gelu, add = functional.gelu, Tensor.__add__
     model: Any = Rectified()
@@ -185,6 +198,8 @@ def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     x = torch.randn(2, 4, requires_grad=True)
     debugger = configured(level, "all")
     debugger.start(model)
+    assert debugger.service._recording is not None
+    session: Any = debugger.service._recording[0]._session
     handed_out: list[Any] = [x]
     model.body[0].register_forward_hook(lambda module, args, output: handed_out.append(output))
     handed_out.append(model(x))
@@ -195,11 +210,13 @@ def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     weight, *others = model.parameters()
     assert list(weight._backward_hooks.values()) == [users.append]
     assert [tensor._backward_hooks for tensor in (*others, *handed_out)] == [None] * (3 + 3)
-    # A hook of ours on a node would enter the session.
-    entered: list[object] = []
-    monkeypatch.setattr("probe_patch.runtime.capture.session.Session.enter", entered.append)
+    # A hook of ours on a node would enter the session, were that open.
+    entered = Entered()
+    session.is_open, session.store.lock = True, entered
     handed_out[-1].sum().backward()
-    assert (entered, len(users)) == ([], 1)
+    assert (entered.times, len(users)) == (0, 1)
+    session.is_open = False
+    del session, entered
     assert len(nodes_behind(handed_out[-1])) > 4
     gc.collect()
     assert [one for one in objects_of_ours() if not any(one is other for other in earlier)] == []

@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.unchanged import SINGLE_CALLS
 from probe_patch.runtime.debugger import PrecisionDebugger
+from tests.interpreted import Replace
 from tests.runtime.configs import debugger_with
 from tests.runtime.dumps import DumpOnDisk, only_rank, read_dump
 from tests.runtime.toys import Around
@@ -68,7 +69,7 @@ def linear() -> nn.Linear:
     ],
 )
 def test_each_tensor_is_looked_at_once(
-    debugger: PrecisionDebugger, monkeypatch: pytest.MonkeyPatch, module: nn.Module, looked_at: list[str]
+    debugger: PrecisionDebugger, replace: Replace, module: nn.Module, looked_at: list[str]
 ) -> None:
     seen: list[tuple[int, ...]] = []
 
@@ -76,8 +77,8 @@ def test_each_tensor_is_looked_at_once(
         seen.append(tuple(tensor.shape))
         return original(recorder, tensor, place)
 
-    original = Recorder._looked_at
-    monkeypatch.setattr(Recorder, "_looked_at", counted)
+    original: Any = getattr(Recorder, "_looked_at", None)
+    replace(Recorder, "_looked_at", counted)
     dump = dumped(debugger, Around(module), torch.ones(1, 2))
     around = 2  # the input and the output of what is around it
     assert len(seen) == len(looked_at) + around

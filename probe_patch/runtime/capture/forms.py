@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from probe_patch.runtime.capture.contents import Taken
     from probe_patch.runtime.stats.rows import Counts
     from probe_patch.runtime.tensor_files import TensorFile
 
@@ -34,8 +33,8 @@ class Look:
     """What a record says of a tensor besides its numbers; shared by tensors that look alike.
 
     Attributes:
-        before: the members before the numbers, as JSON.
-        after: those behind them.
+        before: the record up to its numbers, as JSON.
+        after: the members behind them.
         kind: of the values looked at; None without any, or where they have no numbers.
         is_scalar: whether these are a single value, of no dimension.
         has_floats: whether all four of its statistics are floats of their own.
@@ -53,7 +52,7 @@ class Look:
         placement: Placement | None = None,
     ) -> None:
         """``shape`` is that of the values looked at; None stands for a length that is not known."""
-        self.before = f'"type": {json.dumps(type_name)}, "dtype": "{dtype}", "shape": {json.dumps(shape)}, '
+        self.before = f'{{"type": {json.dumps(type_name)}, "dtype": "{dtype}", "shape": {json.dumps(shape)}, '
         self.after = f'"requires_grad": {json.dumps(requires_grad)}'
         if placement is not None:
             self.after += f', "device_mesh": {json.dumps(placement.device_mesh)}'
@@ -78,6 +77,42 @@ class WrittenRecord(str):
     __slots__ = ()
 
 
+class Taken:
+    """What was taken of tensors, one after the other: by their places among these, counted from 0."""
+
+    __slots__ = ()
+
+    def text(self, place: int, look: Look, end: str) -> str:
+        """The record of a tensor that looks like this, as JSON in dump.json's key order.
+
+        Args:
+            end: members to stand at its end, each behind a comma.
+        """
+        raise NotImplementedError
+
+    def counts(self, place: int) -> Counts | None:
+        """How many of its values are NaN, infinite and zero; None where they were not counted."""
+        return None
+
+
+class Nulls(Taken):
+    """Nothing: all there is to say is null.
+
+    Attributes:
+        before: the members before ``requires_grad``, each with a comma.
+        after: those at the record's end, each behind a comma.
+    """
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, before: str, after: str = "") -> None:
+        self.before = before
+        self.after = after
+
+    def text(self, place: int, look: Look, end: str) -> str:
+        return f"{look.before}{self.before}{look.after}{end}{self.after}}}"
+
+
 class TensorTexts:
     """Tensors that were recorded between two reads, with their numbers.
 
@@ -88,25 +123,21 @@ class TensorTexts:
         taken: what was taken of each.
     """
 
-    def __init__(self, first: int, looks: Sequence[Look], files: Mapping[int, TensorFile], taken: Taken) -> None:
+    def __init__(self, first: int, looks: list[Look], files: dict[int, TensorFile], taken: Taken) -> None:
         self._first = first
-        self._counts = taken.counts
-        each = enumerate(zip(looks, taken.before, taken.after, strict=False), first)
-        if files:
-            self._texts = [
-                f"{{{look.before}{before}{look.after}{_file_member(files.get(number))}{after}}}"
-                for number, (look, before, after) in each
-            ]
-        else:
-            self._texts = [f"{{{look.before}{before}{look.after}{after}}}" for _, (look, before, after) in each]
+        self._looks = looks
+        self._files = files
+        self._taken = taken
 
     def text(self, record: TensorRecord) -> str:
-        """The record as JSON in dump.json's key order."""
-        return self._texts[record - self._first]
+        """The record as JSON."""
+        place = record - self._first
+        end = _file_member(self._files.get(record)) if self._files else ""
+        return self._taken.text(place, self._looks[place], end)
 
     def counts(self, record: TensorRecord) -> Counts | None:
-        """How many of its values are NaN, infinite and zero, where they were counted."""
-        return self._counts(record - self._first)
+        """See ``Taken``."""
+        return self._taken.counts(record - self._first)
 
 
 def _file_member(file: TensorFile | None) -> str:

@@ -8,7 +8,7 @@ import torch
 
 from probe_patch.errors import WrongUsage
 from probe_patch.runtime.capture.hooks import CallHook, inside_backward
-from probe_patch.runtime.capture.names import ModuleName, named_modules
+from probe_patch.runtime.capture.names import named_modules
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import Model
     from probe_patch.runtime.capture.session import Session
     from probe_patch.runtime.tokens import TokenRange
-
-_ROOT = ModuleName("")
 
 
 class ForwardRange:
@@ -66,7 +64,6 @@ class ForwardRange:
 
 class _Begins(CallHook):
     def __init__(self, session: Session, forwards: ForwardRange) -> None:
-        super().__init__(session, _ROOT)
         self._forwards = forwards
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
@@ -76,7 +73,6 @@ class _Begins(CallHook):
 
 class _Ends(CallHook):
     def __init__(self, session: Session, forwards: ForwardRange) -> None:
-        super().__init__(session, _ROOT)
         self._forwards = forwards
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:

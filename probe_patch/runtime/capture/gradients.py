@@ -12,67 +12,26 @@ No node is held from here once the call is over: nodes hold activations.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor
 
-from probe_patch.runtime.capture.moments import GradientNow
+from probe_patch.runtime.capture.arrivals import Arrival, Awaited
+from probe_patch.runtime.capture.backward import Backward, Edge, edge_of
 from probe_patch.runtime.capture.nested import tensors_in
-from probe_patch.runtime.capture.shares import LEAF, Edge, Share, edge_of, nodes_that_pass_on, passing_of, watch
-from probe_patch.runtime.capture.tensor_hooks import GradientHook, latest_hook
+from probe_patch.runtime.capture.shares import Share, nodes_that_pass_on, passing_of, watch
+from probe_patch.runtime.capture.tensor_hooks import latest_hook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from torch.utils.hooks import RemovableHandle
 
-    from probe_patch.runtime.capture.forms import Record
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
-    from probe_patch.runtime.capture.wanted import Wanted
 
-_get_sequence_number: Final[Callable[[], int]] = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 _get_level: Final = torch._C._functorch.maybe_current_level
-
-
-class Backward:
-    """The backward of one call, from just before it runs.
-
-    Attributes:
-        call: the call.
-        arrived: the gradients of its outputs, in their order; msProbe's key ``input``.
-        passed_on: its shares of the gradients of its positional inputs that are tensors; msProbe's key ``output``.
-        edges: where these inputs send their gradients; empty once the call is over.
-        leaves: those of them that are leaves, which their edges do not keep; empty once the call is over.
-        since: the number of the first node that the call may make.
-        is_taken: whether it is recorded; None as long as nothing has arrived.
-        shares: how many of its shares are still to come.
-    """
-
-    __slots__ = ("arrived", "call", "edges", "is_taken", "leaves", "passed_on", "shares", "since")
-
-    def __init__(self, call: Call, inputs: Sequence[Tensor]) -> None:
-        self.call = call
-        self.arrived: list[Record] = []
-        self.edges: list[Edge | None] = []
-        self.leaves: list[Tensor] = []
-        for tensor in inputs:
-            edge = edge_of(tensor) if tensor.requires_grad else None
-            self.edges.append(edge)
-            if edge is not None and edge[1] == LEAF:
-                self.leaves.append(tensor)
-        self.passed_on: list[Record] = [None] * len(inputs) if any(self.edges) else []
-        self.since: int = _get_sequence_number()
-        self.is_taken: bool | None = None
-        self.shares = 0
-
-    def record(self, wanted: Wanted) -> dict[str, Record]:
-        sides: tuple[tuple[str, bool, Record], ...] = (
-            ("input", wanted.inputs, self.arrived),
-            ("output", wanted.outputs, self.passed_on),
-        )
-        return {key: records for key, is_wanted, records in sides if is_wanted}
 
 
 class Gradients:
@@ -80,7 +39,7 @@ class Gradients:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._handles: list[RemovableHandle | _Arrival] = []
+        self._handles: list[RemovableHandle | Arrival] = []
         self._unfinished: dict[int, list[Share]] = {}
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
@@ -102,7 +61,7 @@ class Gradients:
                 edges.append(edge)
                 is_handed_on = edge in inputs
                 handed_on = [i for i, behind in enumerate(inputs) if behind == edge] if is_handed_on else ()
-                self._await(tensor, _Awaited(backward, index, handed_on))
+                self._await(tensor, Awaited(backward, index, handed_on))
         if edges and backward.passed_on:
             self._watch_shares(backward, inputs, edges)
         # Only now are all identities of leaves used up.
@@ -132,9 +91,9 @@ class Gradients:
         The caller holds ``store.lock``.
         """
         found: set[Backward] = set()
-        handles: list[RemovableHandle | _Arrival] = []
+        handles: list[RemovableHandle | Arrival] = []
         for handle in self._handles:
-            hook = handle.if_on() if isinstance(handle, _Arrival) else passing_of(handle)
+            hook = handle.if_on() if isinstance(handle, Arrival) else passing_of(handle)
             if hook is not None:
                 found.update(hook.backwards)
                 handles.append(handle)
@@ -164,12 +123,12 @@ class Gradients:
         finally:
             self._session.leave()
 
-    def _await(self, tensor: Tensor, awaited: _Awaited) -> None:
+    def _await(self, tensor: Tensor, awaited: Awaited) -> None:
         """Take the next gradient that arrives at the tensor; with others who await it, where it comes to all alike."""
         latest = latest_hook(tensor)
-        if type(latest) is _Arrival and latest.join(self._session, awaited):
+        if type(latest) is Arrival and latest.join(self._session, awaited):
             return
-        arrival = _Arrival(self._session, awaited)
+        arrival = Arrival(self._session, awaited)
         arrival.put_on(tensor)
         self._handles.append(arrival)
 
@@ -198,66 +157,3 @@ class Gradients:
 
 def _parts(output: object) -> list[Tensor]:
     return tensors_in(output if isinstance(output, tuple) else (output,))
-
-
-class _Awaited(NamedTuple):
-    """One call's output at which a gradient shall arrive, and the inputs of the call which it is as well."""
-
-    backward: Backward
-    output: int
-    handed_on: Sequence[int]
-
-
-class _Arrival(GradientHook):
-    """The hook of one tensor: an output of one call, or of several that hand it on. It takes the first gradient alone:
-    a later backward pass through the same graph brings others."""
-
-    __slots__ = ("_awaited",)
-
-    def __init__(self, session: Session, awaited: _Awaited) -> None:
-        self._session = session
-        self._awaited = [awaited]
-
-    def if_on(self) -> _Arrival | None:
-        """Itself; None once neither the tensor nor its node is there to call it."""
-        return None if self._hooks() is None else self
-
-    @property
-    def backwards(self) -> Iterator[Backward]:
-        """To which something may come from here."""
-        return (awaited.backward for awaited in self._awaited)
-
-    def join(self, session: Session, awaited: _Awaited) -> bool:
-        """Let one more have what comes next. False where it is another recording's."""
-        if session is not self._session:
-            return False
-        self._awaited.append(awaited)
-        return True
-
-    def __call__(self, gradient: Tensor) -> None:
-        if self._awaited:
-            GradientHook.__call__(self, gradient)
-            self._awaited = []
-
-    def _take(self, gradient: Tensor) -> None:
-        session = self._session
-        now = GradientNow(session.store.recorder, gradient)
-        for awaited in self._awaited:
-            try:
-                _take(session, awaited, now)
-            except Exception as error:  # noqa: PERF203
-                session.store.problems.note("recording a gradient", error)
-
-
-def _take(session: Session, awaited: _Awaited, gradient: GradientNow) -> None:
-    backward, output, handed_on = awaited
-    call = backward.call
-    session.nesting.flowing = call.during
-    if session.gradients.takes(backward):
-        if session.wanted.inputs:
-            backward.arrived[output] = gradient.arrived(call, output)
-        if handed_on and session.wanted.outputs:
-            for number in handed_on:
-                backward.passed_on[number] = gradient.passed_on(call, number)
-    if backward.shares == 0:
-        session.store.selection.end_backward(call)

@@ -7,7 +7,8 @@ from torch import nn
 from probe_patch.runtime.capture.compiled import inside_compiled, is_compiled, is_wrapper
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
 from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass, BeforeVisit, CallHook
-from probe_patch.runtime.capture.names import Model, ModuleName, NamedModule, named_modules
+from probe_patch.runtime.capture.module_calls import ModuleCalls
+from probe_patch.runtime.capture.names import Model, NamedModule, named_modules
 from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.unhooked import Unhooked
@@ -45,8 +46,7 @@ class ModuleCapture:
         """Hook the modules only to know which threads they run on: at L1."""
         named_ones = list(named_modules(model))
         unseen = self._unseen(model, named_ones)
-        no_name = ModuleName("")
-        before, after = BeforeVisit(self._session, no_name), AfterPass(self._session, no_name)
+        before, after = BeforeVisit(self._session), AfterPass(self._session)
         for named in named_ones:
             if id(named.module) not in unseen:
                 try:
@@ -84,10 +84,11 @@ class ModuleCapture:
         name, module = named.name, named.module
         if named.is_root:
             self._passes.before(module, BeforePass(self._session, name))
-        self._calls.before(module, BeforeForward(self._session, name, parameters), with_kwargs=True)
-        self._calls.after(module, AfterForward(self._session, name), with_kwargs=True)
+        calls = ModuleCalls(self._session, name, parameters)
+        self._calls.before(module, BeforeForward(calls), with_kwargs=True)
+        self._calls.after(module, AfterForward(calls), with_kwargs=True)
         if named.is_root:
-            self._passes.after(module, AfterPass(self._session, name))
+            self._passes.after(module, AfterPass(self._session))
         self._unhooked.add(module)
 
     def _hook_unrecorded(self, named: NamedModule, before: BeforeVisit, after: AfterPass) -> None:

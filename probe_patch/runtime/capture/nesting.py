@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import TYPE_CHECKING, Final
+
+from probe_patch.runtime.capture.frames import outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.forms import Record
-    from probe_patch.runtime.capture.gradients import Backward
     from probe_patch.runtime.capture.names import CallName
     from probe_patch.runtime.capture.unchanged import Unchanged
 
@@ -124,7 +125,18 @@ class _Here(threading.local):
 _here: Final = _Here()
 
 
-class Nesting(threading.local):
+class Nestings(threading.local):
+    """The nesting of each thread, which is made when the thread first asks for it.
+
+    Attributes:
+        here: that of the current thread.
+    """
+
+    def __init__(self, is_open: Callable[[], bool], passes: list[list[FrameType]]) -> None:
+        self.here = Nesting(is_open, passes)
+
+
+class Nesting:
     """The open calls of the current thread, outermost first, and the passes through the model that they are in.
 
     Attributes:
@@ -157,15 +169,27 @@ class Nesting(threading.local):
     @property
     def is_in_module(self) -> bool:
         """Whether a module of this session's model is running on this thread."""
+        return self.is_in_a_module()
+
+    def is_in_a_module(self) -> bool:
         return bool(self._open or self._running)
 
     def is_in_anothers_module(self) -> bool:
         """Whether only modules of other sessions' models are running on this thread."""
-        return bool(_here.nestings) and not self.is_in_module and any(other._runs() for other in _here.nestings)
+        if self._open or self._running:
+            return False
+        # Cython compiles no generator inside a method that has a declaration.
+        for other in _here.nestings:  # noqa: SIM110
+            if other._runs():
+                return True
+        return False
+
+    def is_of_open_session(self) -> bool:
+        return self._is_open()
 
     def _runs(self) -> bool:
         if self._running:
-            self._drop_ended(sys._getframe(1))
+            self._drop_ended(outside())
             if not self._running:
                 self._open.clear()
         return self.is_in_module and self._is_open()
@@ -216,7 +240,7 @@ class Nesting(threading.local):
 
     def _is_here(self) -> None:
         if self not in _here.nestings:
-            _here.nestings = [*(other for other in _here.nestings if other._is_open()), self]
+            _here.nestings = [*[other for other in _here.nestings if other.is_of_open_session()], self]
 
     def _may_be_gone(self) -> None:
         if not self.is_in_module and self in _here.nestings:

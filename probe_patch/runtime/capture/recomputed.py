@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 
 if TYPE_CHECKING:
-    from probe_patch.runtime.capture.gradients import Backward
+    from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.names import CallName
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
 from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord, TensorTexts
+from probe_patch.runtime.capture.looks import look_of
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
-from probe_patch.runtime.capture.placements import placement_of
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
-from probe_patch.runtime.stats.kinds import is_readable, kind_of_dtype, private_format
-from probe_patch.runtime.stats.plain import PLAIN_TYPES, is_dtensor, plain_values
+from probe_patch.runtime.stats.kinds import is_readable, private_format
+from probe_patch.runtime.stats.plain import PLAIN_TYPES, plain_values
 
 if TYPE_CHECKING:
     from probe_patch.config.sections import Slice
@@ -57,6 +57,7 @@ class Recorder:
         self._problems = problems
         self._slices = slices
         self._files = files
+        self._takes_whole = not slices
         self._parts = 0
         self.looks: list[Look] = []
         self._known_looks: dict[tuple[torch.dtype, torch.Size, bool], Look] = {}
@@ -140,10 +141,10 @@ class Recorder:
         first, looks, files = self.tensors - len(self.looks), self.looks, self._file_of
         self.looks, self._file_of = [], {}
         try:
-            taken = self._contents.read(style, looks)
+            taken = self._contents.read(style)
         except Exception as error:
             self._problems.note("reading the statistics", error)
-            taken = self._contents.nothing(looks)
+            taken = self._contents.nothing()
         return TensorTexts(first, looks, files, taken)
 
     @property
@@ -219,6 +220,10 @@ class Recorder:
         return record
 
     def _looked_at(self, tensor: Tensor, place: str) -> TensorRecord:
+        if self._takes_whole and not place and not self.further_slices and type(tensor) in PLAIN_TYPES:
+            whole = self._contents.take_whole(tensor)
+            if whole is not None:
+                return self._add(whole)
         values: Tensor | None = None
         try:
             values = plain_values(tensor)
@@ -230,7 +235,7 @@ class Recorder:
         except Exception as error:
             self._problems.note("measuring a tensor", error)
             values = None
-            look = _look_of(tensor, None)
+            look = look_of(tensor, None)
             self._contents.take(None, None)
         record = self._add(look)
         if place and values is not None and (file := self._saved(values, place)) is not None:
@@ -246,11 +251,11 @@ class Recorder:
     def _look(self, tensor: Tensor, values: Tensor | None) -> Look:
         """``values`` are the ones looked at, if the tensor has any."""
         if values is not tensor:
-            return _look_of(tensor, values)
+            return look_of(tensor, values)
         key = (tensor.dtype, tensor.shape, tensor.requires_grad)
         look = self._known_looks.get(key)
         if look is None:
-            look = self._known_looks[key] = _look_of(tensor, values)
+            look = self._known_looks[key] = look_of(tensor, values)
         return look
 
     def _part_of(self, tensor: Tensor, values: Tensor) -> Tensor | None:
@@ -279,24 +284,6 @@ class Recorder:
         values = array_values(value) if place else None
         file = None if values is None else self._saved(values, place)
         return record if file is None else SavedRecord(record, file)
-
-
-def _look_of(tensor: Tensor, values: Tensor | None) -> Look:
-    shape = _known_lengths(tensor) if values is None else tuple(values.shape)
-    kind = None if values is None or 0 in shape else kind_of_dtype(values.dtype)
-    placement = placement_of(tensor) if is_dtensor(tensor) else None
-    return Look(_type_name(tensor), tensor.dtype, shape, tensor.requires_grad, kind, placement)
-
-
-def _type_name(tensor: Tensor) -> str:
-    if is_dtensor(tensor):
-        return "torch.distributed.tensor.DTensor"
-    return "torch.nested._internal.nested_tensor.NestedTensor" if tensor.is_nested else "torch.Tensor"
-
-
-def _known_lengths(tensor: Tensor) -> tuple[int | None, ...]:
-    """The shape of a tensor without values: of a nested one, a length may be a symbol."""
-    return tuple(length if isinstance(length, int) else None for length in tensor.shape)
 
 
 def named_parts(value: Any) -> Iterable[tuple[object, object]] | None:

@@ -7,11 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
-import torch
+from torch._C import _current_graph_task_id
 
-from probe_patch.runtime.capture.gradients import Gradients
-from probe_patch.runtime.capture.nesting import Call, Nesting
-from probe_patch.runtime.capture.recomputed import Recomputations
+from probe_patch.runtime.capture.frames import outside
+from probe_patch.runtime.capture.nesting import Call, Nesting, Nestings
 from probe_patch.runtime.stats.apart import ApartFromTheRun
 
 if TYPE_CHECKING:
@@ -43,18 +42,30 @@ class Session:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.wanted = store.wanted
+        self.takes_inputs, self.takes_outputs = self.wanted.inputs, self.wanted.outputs
+        self.takes_backward = self.wanted.backward
+        self._acquire, self._release = store.lock.acquire, store.lock.release
+        from probe_patch.runtime.capture.gradients import Gradients
+        from probe_patch.runtime.capture.recomputed import Recomputations
+
         self.gradients = Gradients(self)
         self.recomputations = Recomputations(self)
         self.is_open = True
         self.is_paused = False
         self.may_meet_again = self.wanted.modules and self.wanted.functions is not None
-        # More than one where a value runs its owner's code while it is recorded, and that a module.
+        # Deeper than one where a value runs its owner's code while it is recorded, and that a module.
+        self._depth = 0
         self._apart: list[ApartFromTheRun] = []
         self._passes: list[list[FrameType]] = []
-        self.nesting = Nesting(lambda: self.is_open, self._passes)
+        self._nestings = Nestings(lambda: self.is_open, self._passes)
         self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
         _sessions.add(self)
+
+    @property
+    def nesting(self) -> Nesting:
+        """Of the current thread."""
+        return self._nestings.here
 
     def enter(self) -> bool:
         """Begin to record, which ends with ``leave``; False, without the lock, where nothing is to be recorded.
@@ -63,18 +74,19 @@ class Session:
         """
         if not self.is_open:
             return False
-        if self.is_paused and torch._C._current_graph_task_id() == -1:
+        if self.is_paused and _current_graph_task_id() == -1:
             return False
-        lock = self.store.lock
         # Waiting for no time at all takes a fifth of the time, as no clock is asked.
-        if not lock.acquire(blocking=False) and not self._wait():
+        if not self._acquire(False) and not self._wait():
             return False
         if not self.is_open:
-            lock.release()
+            self._release()
             return False
-        apart = ApartFromTheRun()
-        apart.__enter__()
-        self._apart.append(apart)
+        if self._depth == len(self._apart):
+            self._apart.append(ApartFromTheRun())
+        apart = self._apart[self._depth]
+        apart.begin()
+        self._depth += 1
         return True
 
     def leave(self) -> None:
@@ -84,11 +96,13 @@ class Session:
         recorder.known = None
         try:
             recorder.launch()
-            if store.is_due and len(self._apart) == 1:
+            if store.due() and self._depth == 1:
                 self._relieve()
         finally:
-            self._apart.pop().__exit__()
-            store.lock.release()
+            self._depth -= 1
+            ending = self._apart[self._depth]
+            ending.end()
+            self._release()
 
     def _wait(self) -> bool:
         """Wait for the lock while another thread has it."""
@@ -107,12 +121,16 @@ class Session:
     @property
     def ran_with_gradients(self) -> bool:
         """Whether gradients were enabled where this session was entered."""
-        return self._apart[-1].had_gradients
+        return self.ran_with()
+
+    def ran_with(self) -> bool:
+        latest = self._apart[self._depth - 1]
+        return latest.had_gradients
 
     @property
     def ran_in_inference_mode(self) -> bool:
         """Whether inference mode was on where this session was entered."""
-        return self._apart[-1].was_in_inference_mode
+        return self._apart[self._depth - 1].was_in_inference_mode
 
     def close(self) -> None:
         """Returns once no hook is recording; from then on none does."""
@@ -130,12 +148,32 @@ class Session:
 
     def leave_thread(self) -> None:
         """A module has ended on this thread, maybe the outermost."""
-        if self.threads is not None and not self.nesting.is_in_module:
+        if self.threads is not None and not self._nestings.here.is_in_a_module():
             self.threads.leave()
 
     def functions_are_recorded_here(self) -> bool:
         """Whether this thread is the one that started the recording, or a module of the model is running on it."""
         return self.threads is not None and self.threads.is_here
+
+    def enter_pass(self, root: ModuleName) -> None:
+        """A root of the model begins, maybe inside another one."""
+        self.visit_thread()
+        if not self._nestings.here.enter_pass(outside()) or not self.enter():
+            return
+        try:
+            self.begin_pass(root)
+        finally:
+            self.leave()
+
+    def enter_visit(self) -> None:
+        """A module that is not recorded itself begins."""
+        self.visit_thread()
+        self._nestings.here.enter_pass(outside())
+
+    def leave_visit(self) -> None:
+        """A root of the model, or a module that is not recorded, is over."""
+        self._nestings.here.leave_pass()
+        self.leave_thread()
 
     def begin_pass(self, root: ModuleName) -> None:
         """An outermost pass through this root begins on this thread."""
@@ -144,7 +182,7 @@ class Session:
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
         self.visit_thread()
-        nesting = self.nesting
+        nesting = self._nestings.here
         nesting.unchanged = None
         call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)
         nesting.enter(call)
@@ -152,13 +190,13 @@ class Session:
 
     def open_function(self, name: FunctionName) -> Call:
         """Begin the next forward of a function on this thread."""
-        nesting = self.nesting
+        nesting = self._nestings.here
         return self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, None)
 
     def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record what a call is about to be given, and get ready for what flows back."""
         self.record_inputs(call, args, kwargs)
-        if self.wanted.backward and self.store.selection.may_take_backward(call):
+        if self.takes_backward and self.store.selection.may_take_backward(call):
             call.flow = self.gradients.before(call, args)
 
     def take_output(self, call: Call, output: object) -> None:
@@ -169,19 +207,19 @@ class Session:
 
     def record_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record the values that a call is about to be given."""
-        if call.is_taken and self.wanted.inputs:
+        if call.is_taken and self.takes_inputs:
             recorder = self.store.recorder
             call.record["input_args"] = recorder.arguments(call, args)
             call.record["input_kwargs"] = recorder.keywords(call, kwargs)
 
     def record_output(self, call: Call, output: object) -> None:
         """Record the values that a call has given."""
-        if call.is_taken and self.wanted.outputs:
+        if call.is_taken and self.takes_outputs:
             call.record["output"] = self.store.recorder.output(call, output)
 
     def take_parameters(self, call: Call, module: nn.Module) -> None:
         """Record a module's own parameters."""
-        if call.is_taken and self.wanted.outputs:
+        if call.is_taken and self.takes_outputs:
             call.record["parameters"] = self.store.recorder.parameters(call, module)
 
 

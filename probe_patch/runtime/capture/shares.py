@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
+from torch._C import _current_graph_task_id
 
+from probe_patch.runtime.capture.backward import LEAF
 from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.stats.plain import is_dtensor
 
@@ -16,23 +18,10 @@ if TYPE_CHECKING:
     from torch.autograd.graph import Node
     from torch.utils.hooks import RemovableHandle
 
-    from probe_patch.runtime.capture.gradients import Backward
+    from probe_patch.runtime.capture.backward import Backward, Edge
     from probe_patch.runtime.capture.session import Session
 
-Edge: TypeAlias = "tuple[Any, int]"
-"""Where a gradient goes: a node, and which of its outputs' gradients; or a leaf's identity, and ``LEAF``. The node of
-a leaf's gradient is only there while someone holds it."""
-
-LEAF: Final = -1
-"""In the place of the number."""
-
 _ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
-
-
-def edge_of(tensor: Tensor) -> Edge:
-    """Of a tensor that requires gradients; good for as long as a leaf is held."""
-    node = tensor.grad_fn
-    return (id(tensor), LEAF) if node is None else (node, tensor.output_nr)
 
 
 class Share:
@@ -59,7 +48,7 @@ class Share:
 
     def add(self, gradient: Tensor | None) -> None:
         """Add one of several parts. Called in a backward pass, by one who has entered the session."""
-        graph_pass: int = torch._C._current_graph_task_id()
+        graph_pass: int = _current_graph_task_id()
         if graph_pass != self._pass:
             # An earlier pass, if any, has failed.
             self._pass, self._sum, self._missing = graph_pass, None, self.parts
@@ -87,7 +76,7 @@ class Share:
         """Record the whole share."""
         self.is_over = True
         session, backward = self._session, self.backward
-        if session.gradients.takes(backward) and session.wanted.outputs:
+        if session.gradients.takes(backward) and session.takes_outputs:
             for number in self.inputs:
                 backward.passed_on[number] = gradient.passed_on(backward.call, number)
         backward.shares -= 1

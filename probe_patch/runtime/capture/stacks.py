@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import linecache
-import os
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+from probe_patch.runtime.capture.frames import OWN_FOLDER, outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.nesting import Call
 
 _Site: TypeAlias = "tuple[int, int]"
-
-_OWN_FOLDER: Final = f"{Path(__file__).parent.parent}{os.sep}"
 
 
 class CallStacks:
@@ -37,7 +34,7 @@ class CallStacks:
         """
         around = call.parent
         outer = 0 if around is None or around.stack is None else around.frame
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = outside()
         sites: list[int] = []
         while frame is not None:
             sites.append(id(frame.f_code))
@@ -49,7 +46,7 @@ class CallStacks:
         key = tuple(sites)
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = self._number(sys._getframe(1))
+            number = self._known[key] = self._number(outside())
         call.stack = number
         self._calls[number].append(call)
 
@@ -63,7 +60,7 @@ class CallStacks:
             site = (id(frame.f_code), frame.f_lasti)
             if site not in self._texts:
                 self._codes[site[0]] = frame.f_code
-                is_ours = frame.f_code.co_filename.startswith(_OWN_FOLDER)
+                is_ours = frame.f_code.co_filename.startswith(OWN_FOLDER)
                 self._texts[site] = None if is_ours else _frame_text(frame)
             text = self._texts[site]
             if text is not None:

@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-import torch
+from torch.compiler import is_compiling
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,8 +56,11 @@ class GradientHook:
             tensor._backward_hooks = None
 
     def __call__(self, gradient: Tensor) -> None:
+        self.take(gradient)
+
+    def take(self, gradient: Tensor) -> None:
         session = self._session
-        if torch.compiler.is_compiling() or not session.enter():
+        if is_compiling() or not session.enter():
             return
         try:
             self._take(gradient)
@@ -86,7 +89,7 @@ class FirstGradientHook(GradientHook):
 
     def __call__(self, gradient: Tensor) -> None:
         if not self.has_fired:
-            GradientHook.__call__(self, gradient)
+            self.take(gradient)
             self.has_fired = True
 
 

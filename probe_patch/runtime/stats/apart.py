@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+# Asked for every hook.
+_DisableTorchFunction: Final = torch._C.DisableTorchFunction
+_is_grad_enabled: Final = torch.is_grad_enabled
+_is_inference_mode_enabled: Final = torch.is_inference_mode_enabled
+_set_grad_enabled: Final = torch._C._set_grad_enabled
+_len_torch_dispatch_stack: Final = torch._C._len_torch_dispatch_stack
 
 
 class ApartFromTheRun:
@@ -27,28 +34,38 @@ class ApartFromTheRun:
     __slots__ = ("_functions", "_inference", "_modes", "had_gradients", "was_in_inference_mode")
 
     def __enter__(self) -> None:
-        self._functions: Any = torch._C.DisableTorchFunction()
+        self.begin()
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()
+
+    def __init__(self) -> None:
+        self._functions: Any = _DisableTorchFunction()
+
+    def begin(self) -> None:
+        """``with`` by hand, for one who ends it for sure; then it can begin again."""
         self._functions.__enter__()
         self._inference: Any = None
-        self.had_gradients = torch.is_grad_enabled()
-        self.was_in_inference_mode = torch.is_inference_mode_enabled()
+        self.had_gradients = _is_grad_enabled()
+        self.was_in_inference_mode = _is_inference_mode_enabled()
         if self.was_in_inference_mode:
             self._inference = torch._C._InferenceMode(False)
             self._inference.__enter__()
         # Leaving inference mode turns gradients on.
         if self.had_gradients or self.was_in_inference_mode:
-            torch._C._set_grad_enabled(False)
+            _set_grad_enabled(False)
         self._modes: AbstractContextManager[object] | None = None
-        if torch._C._len_torch_dispatch_stack():
+        if _len_torch_dispatch_stack():
             self._modes = _disable_current_modes()
             self._modes.__enter__()
 
-    def __exit__(self, *raised: object) -> None:
+    def end(self) -> None:
+        """What ``begin`` changed is as it was."""
         if self._modes is not None:
             self._modes.__exit__(None, None, None)
         if self._inference is not None:
             # It puts back what gradients were, too.
             self._inference.__exit__(None, None, None)
         elif self.had_gradients:
-            torch._C._set_grad_enabled(True)
+            _set_grad_enabled(True)
         self._functions.__exit__(None, None, None)

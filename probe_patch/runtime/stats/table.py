@@ -1,13 +1,29 @@
 """Statistics kept on the device, one row per tensor, and read with one copy per device."""
 
+from collections.abc import Callable
+from typing import Any, Final
+
 import torch
 from torch import Tensor
 
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.backends.cpu import Compiled
 from probe_patch.runtime.stats.backends.registry import Backends, backends_of_the_process
 from probe_patch.runtime.stats.kinds import Kind
-from probe_patch.runtime.stats.rows import DEVICES, ROWS_PER_BLOCK, Block, DeviceReadings, Readings, read_rows
+from probe_patch.runtime.stats.rows import (
+    DEVICES,
+    NO_ROWS,
+    ROW_BYTES,
+    ROWS_PER_BLOCK,
+    Block,
+    DeviceReadings,
+    Readings,
+    read_rows,
+)
 from probe_patch.runtime.stats.streams import streams_of
+
+NO_ROW: Final = -1
+"""Of an empty tensor."""
 
 
 class StatisticsTable:
@@ -20,13 +36,22 @@ class StatisticsTable:
         backends: what measures; by default what the process has.
     """
 
-    def __init__(self, problems: Problems, counts: bool = False, backends: Backends | None = None) -> None:
+    def __init__(
+        self,
+        problems: Problems,
+        counts: bool = False,
+        backends: Backends | None = None,
+        describe: Callable[[Tensor], Any] | None = None,
+    ) -> None:
         self._problems = problems
         self._counts = counts
         self._backends = backends or backends_of_the_process()
-        self._devices: dict[torch.device, _DeviceRows] = {}
+        self._devices: dict[torch.device, DeviceRows] = {}
         # One of them, as asking a tensor for its device takes long.
-        self._host: _DeviceRows | None = None
+        self._host: DeviceRows | None = None
+        self._describe = describe
+        self.row = NO_ROW
+        self._most_devices = DEVICES
 
     def add(self, values: Tensor, kind: Kind) -> int:
         """Reserve a row for a plain, detached tensor of this kind, to be measured by the next ``launch``.
@@ -37,7 +62,27 @@ class StatisticsTable:
         rows = self._host if values.is_cpu else self._devices.get(values.device)
         if rows is None:
             rows = self._begin(values.device)
-        return rows.add(values, kind) * DEVICES + rows.number
+        return rows.add(values, kind) * self._most_devices + rows.number
+
+    def take(self, tensor: Tensor) -> Any:
+        """Measure a whole tensor at once, if that is quicker than to add it; ``row`` is then its number.
+
+        Returns:
+            what ``describe`` makes of tensors that look like it; None where it was not measured.
+        """
+        rows = self._host
+        if rows is None:
+            if self._describe is None or not tensor.is_cpu:
+                return None
+            rows = self._begin(tensor.device)
+        quick = rows.quick
+        if quick is None or rows.waiting:
+            return None
+        description = quick.take(tensor, rows)
+        if description is not None:
+            row = quick.row
+            self.row = row * self._most_devices + rows.number if row >= 0 else NO_ROW
+        return description
 
     def launch(self) -> None:
         """Measure what was added since the last launch, as one batch per device. The values may change from then on.
@@ -54,15 +99,15 @@ class StatisticsTable:
         devices, self._devices, self._host = self._devices, {}, None
         return Readings([rows.read() for rows in devices.values()])
 
-    def _begin(self, device: torch.device) -> "_DeviceRows":
-        rows = _DeviceRows(device, len(self._devices), self._counts, self._backends, self._problems)
+    def _begin(self, device: torch.device) -> "DeviceRows":
+        rows = DeviceRows(device, len(self._devices), self._counts, self._backends, self._problems, self._describe)
         self._devices[device] = rows
         if device.type == "cpu":
             self._host = rows
         return rows
 
 
-class _DeviceRows:
+class DeviceRows:
     """The rows on one device.
 
     Attributes:
@@ -71,15 +116,27 @@ class _DeviceRows:
         waiting: values that are added and not yet measured.
     """
 
-    def __init__(self, device: torch.device, number: int, counts: bool, backends: Backends, problems: Problems) -> None:
+    def __init__(
+        self,
+        device: torch.device,
+        number: int,
+        counts: bool,
+        backends: Backends,
+        problems: Problems,
+        describe: Callable[[Tensor], Any] | None,
+    ) -> None:
         self._device = device
         self.number = number
         self._counts = counts
         self._backends = backends
         self._problems = problems
         self._found = backends.on(device, counts)
-        self._accumulator = self._found.backend.accumulator
+        backend = self._found.backend
+        self._accumulator = backend.accumulator
+        self.quick = backend.host_tensors(describe) if describe is not None and isinstance(backend, Compiled) else None
         self._blocks: list[Block] = []
+        self._room = self._next = 0
+        self._row_bytes = ROW_BYTES
         self._streams = streams_of(device)
         self._unmeasured: set[int] = set()
         self.used = 0
@@ -91,15 +148,29 @@ class _DeviceRows:
 
     def add(self, values: Tensor, kind: Kind) -> int:
         """The number of the row that is reserved."""
-        number = self.used
-        if number == len(self._blocks) * ROWS_PER_BLOCK:
+        if self._room == 0:
             # One launch writes into one block.
             self.launch()
-            self._blocks.append(Block(self._device, self._accumulator))
-        self.used = number + 1
+        number = self.used
+        self.reserve()
         self.waiting.append(values)
         self._kinds.append(kind)
         return number
+
+    def reserve(self) -> int:
+        """The address of one more row, which is measured into at once. Nothing is waiting."""
+        if self._room == 0:
+            self._begin_block()
+        self.used += 1
+        self._room -= 1
+        address = self._next
+        self._next = address + self._row_bytes
+        return address
+
+    def _begin_block(self) -> None:
+        block = Block(self._device, self._accumulator)
+        self._blocks.append(block)
+        self._room, self._next = ROWS_PER_BLOCK, block.address
 
     def launch(self) -> None:
         values, self.waiting = self.waiting, []
@@ -115,6 +186,8 @@ class _DeviceRows:
             self._measure_one_by_one(values, kinds, block, first)
 
     def read(self) -> DeviceReadings:
+        if not self._blocks:
+            return NO_ROWS
         # Rows may have been written on other streams than the one that copies them.
         self._streams.wait()
         words = torch.cat([block.words for block in self._blocks])[: self.used].cpu()

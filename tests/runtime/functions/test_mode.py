@@ -16,6 +16,7 @@ from torch.utils._device import DeviceContext
 
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.debugger import PrecisionDebugger
+from tests.interpreted import Replace
 from tests.runtime.dumps import read_dump
 from tests.runtime.functions.recording import Recording, recorded
 from tests.runtime.toys import Around, Cube, Echo, ones
@@ -265,15 +266,15 @@ def test_functions_are_the_same_objects() -> None:
     assert all(one is other for one, other in zip(before, during, strict=True))
 
 
-def test_a_failure_of_ours_is_noted_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_ours_is_noted_and_the_run_goes_on(replace: Replace, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> Any:
         raise ValueError("planned")
 
     results = []
     for method in ("arguments", "output"):
-        with monkeypatch.context() as patch:
-            patch.setattr(Recorder, method, fails)
-            dump = recorded(lambda: results.append(torch.exp(X)))
+        replace(Recorder, method, fails)
+        dump = recorded(lambda: results.append(torch.exp(X)))
+        monkeypatch.undo()
         assert [(problem.message, problem.count) for problem in dump.problems] == [("ValueError: planned", 1)]
     assert all(torch.equal(result, X.exp()) for result in results)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from torch._C import _current_graph_task_id, _get_tracing_state
+
+from probe_patch.runtime.capture.frames import outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +28,7 @@ class FunctionCalls:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.take_inputs: Take = session.take_inputs
 
     def are_recorded_here(self) -> bool:
         """Whether a call on this thread is one to record. Quick, and without the session's lock."""
@@ -47,13 +49,14 @@ class FunctionCalls:
             return None
         try:
             call = session.open_function(name)
-            unchanged = session.nesting.unchanged
+            nesting = session.nesting
+            unchanged = nesting.unchanged
             if unchanged is not None:
-                session.store.recorder.known = unchanged.in_function(sys._getframe(3))
+                session.store.recorder.known = unchanged.in_function(outside())
             take(call, args, kwargs)
         finally:
             session.leave()
-        session.nesting.is_in_function = True
+        nesting.is_in_function = True
         return call
 
     def begin_watched(self, name: FunctionName, take: Take, arguments: Arguments, kind: str) -> Call | None:
@@ -83,19 +86,21 @@ class FunctionCalls:
 
     def end(self, call: Call, output: Any) -> None:
         """The function has given ``output``."""
-        self._session.nesting.is_in_function = False
-        if not self._session.enter():
+        session = self._session
+        nesting = session.nesting
+        nesting.is_in_function = False
+        if not session.enter():
             return
         try:
-            unchanged = self._session.nesting.unchanged
+            unchanged = nesting.unchanged
             if unchanged is not None:
-                self._session.store.recorder.known = unchanged.in_function(sys._getframe(2))
-            self._session.take_output(call, output)
-            self._session.store.close_call(call)
+                session.store.recorder.known = unchanged.in_function(outside())
+            session.take_output(call, output)
+            session.store.close_call(call)
         except Exception as error:
             self.failed("recording a function's output", error)
         finally:
-            self._session.leave()
+            session.leave()
 
     def failed(self, kind: str, error: Exception) -> None:
         self._session.store.problems.note(kind, error)

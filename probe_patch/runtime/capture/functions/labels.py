@@ -42,6 +42,8 @@ _QUERIES: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 
+_UNKNOWN: Final = object()
+
 _COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "ne"))
 
 
@@ -82,17 +84,21 @@ class Label:
         return self._by_operator[operator]
 
 
-class Labels(dict[Any, "Label | None"]):
-    """Labels by function, each worked out when it is first asked for; None where no call of it is recorded."""
+class Labels:
+    """Labels by function, each worked out when it is first asked for."""
 
     def __init__(self, level: RiskLevel, namespaces: frozenset[str] | None = None) -> None:
-        super().__init__()
+        self._known: dict[Callable[..., Any], Any] = {}
         self._level: RiskLevel = level
         self._namespaces = namespaces
 
-    def __missing__(self, function: Callable[..., Any]) -> Label | None:
-        label = self[function] = self._label(function)
-        return label
+    def of(self, function: Callable[..., Any]) -> Label | None:
+        """None where no call of it is recorded."""
+        label: Any = self._known.get(function, _UNKNOWN)
+        if label is _UNKNOWN:
+            label = self._known[function] = self._label(function)
+        found: Label | None = label
+        return found
 
     def name(self, prefix: str, name: str) -> FunctionName | None:
         """The name of a function of torch; None where it is not recorded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,14 +9,13 @@ from torch.compiler import is_compiling
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
-from probe_patch.runtime.capture.functions.operators import operator_at
+from probe_patch.runtime.capture.functions.seen import SeenCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from probe_patch.runtime.capture.functions.calls import FunctionCalls
-    from probe_patch.runtime.capture.functions.labels import Label, Labels
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.functions.labels import Labels
     from probe_patch.runtime.capture.session import Session
 
 
@@ -31,8 +29,7 @@ class FunctionMode(TorchFunctionMode):
 
     def __init__(self, calls: FunctionCalls, labels: Labels, session: Session) -> None:
         super().__init__()
-        self._calls = calls
-        self._labels = labels
+        self._run = SeenCalls(calls, labels).run
         self._session = session
 
     @property
@@ -45,37 +42,7 @@ class FunctionMode(TorchFunctionMode):
     ) -> Any:
         if is_compiling():
             return func(*args, **(kwargs or {}))
-        call = None
-        try:
-            label = self._labels[func]
-            if label is not None and self._calls.are_recorded_here():
-                call = self._begin(label, func, args, kwargs or {})
-        except Exception as error:
-            self._calls.failed("recording a function's inputs", error)
-        if call is None:
-            return func(*args, **kwargs) if kwargs else func(*args)
-        try:
-            output = func(*args, **kwargs) if kwargs else func(*args)
-        except BaseException:
-            self._calls.abandon(call)
-            raise
-        self._calls.end(call, output)
-        return output
-
-    def _begin(
-        self, label: Label, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Call | None:
-        name = label.name
-        if label.may_be_operator:
-            operator = operator_at(sys._getframe(2), function)
-            if operator is not None:
-                called = label.of_operator(operator)
-                if called is None:
-                    return None
-                name = called
-        if label.passed is not None:
-            args, kwargs = label.passed.of(sys._getframe(2), args, kwargs)
-        return self._calls.begin(name, self._session.take_inputs, args, kwargs)
+        return self._run(func, args, kwargs)
 
 
 def push(mode: FunctionMode) -> None:

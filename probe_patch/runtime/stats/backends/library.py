@@ -59,6 +59,11 @@ class Library:
             *(ctypes.c_int64, ctypes.c_void_p),
         )
         self.measure_strided.restype = ctypes.c_int64
+        self.addresses = _address(self.measure), _address(self.measure_strided)
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 def _check_whole(file: Path) -> None:

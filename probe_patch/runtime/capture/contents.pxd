@@ -1,0 +1,24 @@
+from probe_patch.runtime.capture.forms cimport Look, Nulls, Taken
+from probe_patch.runtime.number_texts cimport NumberForm
+from probe_patch.runtime.stats.table cimport StatisticsTable
+from probe_patch.runtime.json_text cimport JsonStyle
+cdef class Contents:
+    cpdef take(self, object values, object kind)
+    cpdef Look take_whole(self, object tensor)
+    cpdef take_again(self, long place)
+    cpdef launch(self)
+    cpdef Taken read(self, JsonStyle style)
+    cpdef Nulls nothing(self)
+cdef class Statistics(Contents):
+    cdef list _columns
+    cdef NumberForm _form
+    cdef bint _counts
+    cdef StatisticsTable _table
+    cdef list _rows
+cdef class WithCrc(Contents):
+    cdef Contents _numbers
+    cdef object _table, _problems
+    cdef list _checksums
+cdef class Xor(Contents):
+    cdef object _table
+    cdef list _checksums

@@ -1,0 +1,13 @@
+cdef class Label:
+    cdef object _labels
+    cdef str _own
+    cdef dict _by_operator
+    cdef public object name, passed
+    cdef public bint may_be_operator
+    cpdef object of_operator(self, str operator)
+cdef object _UNKNOWN
+cdef class Labels:
+    cdef dict _known
+    cdef object _level, _namespaces
+    cpdef Label of(self, object function)
+    cpdef object name(self, str prefix, str name)

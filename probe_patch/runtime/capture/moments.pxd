@@ -1,0 +1,7 @@
+from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.records cimport Recorder
+cdef class GradientNow:
+    cdef object _gradient, _record
+    cdef Recorder _recorder
+    cpdef object arrived(self, Call call, long number)
+    cpdef object passed_on(self, Call call, long number)

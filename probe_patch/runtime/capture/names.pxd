@@ -1,0 +1,1 @@
+# Declares nothing: dataclasses stay Python classes, but their methods are compiled.

@@ -1,0 +1,36 @@
+cimport cython
+from probe_patch.runtime.capture.contents cimport Contents
+from probe_patch.runtime.capture.forms cimport Look, TensorTexts
+from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.json_text cimport JsonStyle
+cdef class Recorder:
+    cdef Contents _contents
+    cdef object _problems, _slices, _files
+    cdef bint _takes_whole
+    cdef long _parts
+    cdef public list looks
+    cdef dict _known_looks, _file_of
+    cdef public long tensors
+    cdef public tuple further_slices
+    cdef public dict known
+    cpdef launch(self)
+    cpdef list arguments(self, Call call, tuple values)
+    cpdef dict keywords(self, Call call, object values)
+    cpdef object output(self, Call call, object value)
+    cpdef object arrived(self, Call call, long number, object gradient)
+    cpdef object passed_on(self, Call call, long number, object gradient)
+    cpdef object again(self, object record)
+    cpdef object parameter_gradient(self, str entry, str parameter, object gradient)
+    cpdef dict parameters(self, Call call, object module)
+    cpdef TensorTexts read(self, JsonStyle style)
+    cdef str _place(self, str entry, str path)
+    cdef object _guarded(self, object value, object keyword, str place)
+    cdef object _record(self, object value, object keyword, list around, str place)
+    cdef object _tensor(self, object tensor, str place)
+    @cython.locals(look=Look)
+    cdef object _looked_at(self, object tensor, str place)
+    cdef object _add(self, Look look)
+    @cython.locals(look=Look)
+    cdef Look _look(self, object tensor, object values)
+    cdef object _part_of(self, object tensor, object values)
+    cdef object _saved(self, object values, str place)

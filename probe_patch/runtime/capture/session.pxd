@@ -1,0 +1,40 @@
+cimport cython
+from probe_patch.runtime.capture.frames cimport outside
+from probe_patch.runtime.stats.apart cimport ApartFromTheRun
+from probe_patch.runtime.capture.nesting cimport Call, Nesting
+from probe_patch.runtime.capture.records cimport Recorder
+from probe_patch.runtime.store cimport Store
+cdef object _current_graph_task_id
+
+cdef class Session:
+    cdef object __weakref__
+    cdef public Store store
+    cdef public object wanted, recomputations, threads, _nestings
+    cdef public object gradients
+    cdef object _acquire, _release
+    cdef public bint takes_inputs, takes_outputs, takes_backward
+    cdef public bint is_open, is_paused, may_meet_again
+    cdef long _depth
+    cdef list _apart, _passes
+    cdef object _pid
+    @cython.locals(apart=ApartFromTheRun)
+    cpdef bint enter(self) except -1
+    @cython.locals(ending=ApartFromTheRun, store=Store, recorder=Recorder)
+    cpdef leave(self)
+    @cython.locals(latest=ApartFromTheRun)
+    cpdef bint ran_with(self) except -1
+    cpdef take_inputs(self, Call call, tuple args, dict kwargs)
+    cpdef take_output(self, Call call, object output)
+    cpdef record_inputs(self, Call call, tuple args, dict kwargs)
+    cpdef record_output(self, Call call, object output)
+    cpdef take_parameters(self, Call call, object module)
+    @cython.locals(nesting=Nesting, call=Call)
+    cpdef Call open_module(self, object name, object handled)
+    @cython.locals(nesting=Nesting)
+    cpdef Call open_function(self, object name)
+    cpdef visit_thread(self)
+    cpdef leave_thread(self)
+    cpdef enter_pass(self, object root)
+    cpdef enter_visit(self)
+    cpdef leave_visit(self)
+    cpdef begin_pass(self, object root)

@@ -1,0 +1,7 @@
+cdef object _DisableTorchFunction, _is_grad_enabled, _is_inference_mode_enabled, _set_grad_enabled, _len_torch_dispatch_stack
+
+cdef class ApartFromTheRun:
+    cdef object _functions, _inference, _modes
+    cdef public bint had_gradients, was_in_inference_mode
+    cpdef begin(self)
+    cpdef end(self)

@@ -1,0 +1,1 @@
+cpdef object plain_values(object tensor)
