@@ -42,8 +42,8 @@ class ForwardRange:
                 "leave token_range out"
             )
         # Before the first and after the last of all hooks, so that the root's own entry is inside.
-        self._handles.append(roots[0].register_forward_pre_hook(_Begins(self._session, self), prepend=True))
-        self._handles.append(roots[0].register_forward_hook(_Ends(self._session, self), always_call=True))
+        self._handles.append(roots[0].register_forward_pre_hook(_Begins(self), prepend=True))
+        self._handles.append(roots[0].register_forward_hook(_Ends(self), always_call=True))
 
     def detach(self) -> None:
         handles, self._handles = self._handles, []
@@ -63,7 +63,7 @@ class ForwardRange:
 
 
 class _Begins(CallHook):
-    def __init__(self, session: Session, forwards: ForwardRange) -> None:
+    def __init__(self, forwards: ForwardRange) -> None:
         self._forwards = forwards
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
@@ -72,7 +72,7 @@ class _Begins(CallHook):
 
 
 class _Ends(CallHook):
-    def __init__(self, session: Session, forwards: ForwardRange) -> None:
+    def __init__(self, forwards: ForwardRange) -> None:
         self._forwards = forwards
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:

@@ -45,6 +45,7 @@ class Session:
         self.takes_inputs, self.takes_outputs = self.wanted.inputs, self.wanted.outputs
         self.takes_backward = self.wanted.backward
         self._acquire, self._release = store.lock.acquire, store.lock.release
+        # Compiled, modules that declare each other's classes cannot need each other to be imported.
         from probe_patch.runtime.capture.gradients import Gradients
         from probe_patch.runtime.capture.recomputed import Recomputations
 

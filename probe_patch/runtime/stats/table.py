@@ -34,6 +34,10 @@ class StatisticsTable:
         problems: told of tensors that could not be measured, and of backends that could not be had.
         counts: whether NaN, infinities and zeros are counted too.
         backends: what measures; by default what the process has.
+        describe: makes, of a tensor, what ``take`` returns of all that look like it; without, it takes none.
+
+    Attributes:
+        row: the number in ``Readings`` of what was taken last.
     """
 
     def __init__(
@@ -158,7 +162,7 @@ class DeviceRows:
         return number
 
     def reserve(self) -> int:
-        """The address of one more row, which is measured into at once. Nothing is waiting."""
+        """The address of one more row, to be written at once or, in its turn among what is waiting, by ``launch``."""
         if self._room == 0:
             self._begin_block()
         self.used += 1
