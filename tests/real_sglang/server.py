@@ -33,6 +33,7 @@ class Server:
 
     process: subprocess.Popen[bytes]
     address: str
+    log: Path
 
     def get(self, path: str) -> int:
         """The HTTP status."""
@@ -52,11 +53,31 @@ class Server:
             tokens: list[int] = json.load(answer)["output_ids"]
         return tokens
 
+    def wait_until_healthy(self) -> None:
+        self._wait_for("/health")
+
+    def wait_until_idle(self) -> None:
+        """An answer may arrive while its request still counts as running; only an idle server flushes its cache."""
+        self._wait_for("/flush_cache")
+
     def stop(self) -> set[int]:
         """Ask it to end, as an operator does; which of its processes are still there when it has ended."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(PATIENCE)
         return left_in_the_end(lambda: session_members(self.process.pid))
+
+    def _wait_for(self, path: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not self._succeeds(path):
+            time.sleep(0.2)
+            waiting = time.monotonic() < deadline and self.process.poll() is None
+            assert waiting, f"{path} never succeeded:\n{self.log.read_text(errors='replace')}"
+
+    def _succeeds(self, path: str) -> bool:
+        try:
+            return self.get(path) == 200
+        except urllib.error.URLError:
+            return False
 
 
 @contextmanager
@@ -71,9 +92,9 @@ def serving(
         process = subprocess.Popen(
             program, cwd=folder, env=dict(environment), stdout=output, stderr=output, start_new_session=True
         )
-    server = Server(process, f"http://127.0.0.1:{port}")
+    server = Server(process, f"http://127.0.0.1:{port}", log)
     try:
-        _wait_until_it_answers(server, log)
+        server.wait_until_healthy()
         yield server
     finally:
         for member in session_members(process.pid):
@@ -94,21 +115,6 @@ def _is_member(stat: Path, session: int) -> bool:
         return False
     state, of_session = fields[0], int(fields[3])
     return of_session == session and state not in "ZX"
-
-
-def _wait_until_it_answers(server: Server, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not _answers(server):
-        time.sleep(0.2)
-        waiting = time.monotonic() < deadline and server.process.poll() is None
-        assert waiting, f"the server does not answer:\n{log.read_text(errors='replace')}"
-
-
-def _answers(server: Server) -> bool:
-    try:
-        return server.get("/health") == 200
-    except urllib.error.URLError:
-        return False
 
 
 def _kill(process: int) -> None:

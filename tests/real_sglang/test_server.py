@@ -14,7 +14,8 @@ from tests.real_sglang.setups import Setup, environment, hashes, probe_patch
 from tests.runtime.dumps import read_dump
 
 SETUPS = (Setup("0.5.10.post1", "patch"), Setup("0.5.12.post1", "plugin"), Setup("0.5.23", "plugin"))
-PROMPTS = ([5, 6, 7, 8, 9], [30, 31, 32, 33, 34, 35, 36], [5, 6, 7, 8, 9, 10])
+# The second begins as the first, which a cache would notice.
+PROMPTS = ([5, 6, 7, 8, 9], [5, 6, 7, 8, 9, 10], [30, 31, 32, 33, 34, 35, 36])
 NEW_TOKENS = 4
 
 
@@ -52,7 +53,8 @@ def served(
         # As before the first request, until it was healthy: it runs no forward.
         statuses = [server.get("/health")]
         answers.append(server.generate(PROMPTS[1], NEW_TOKENS))
-        # It runs a forward of one token, whatever the environment says of /health.
+        # It runs a forward of one token, whatever the environment says of /health, but not on a busy server.
+        server.wait_until_idle()
         statuses.append(server.get("/health_generate"))
         answers.append(server.generate(PROMPTS[2], NEW_TOKENS))
         left = server.stop()
