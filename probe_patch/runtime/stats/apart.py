@@ -10,12 +10,28 @@ from torch.utils._python_dispatch import _disable_current_modes
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from probe_patch.runtime.stats.thread_state import ThreadState
+
 # Asked for every hook.
 _DisableTorchFunction: Final = torch._C.DisableTorchFunction
 _is_grad_enabled: Final = torch.is_grad_enabled
 _is_inference_mode_enabled: Final = torch.is_inference_mode_enabled
 _set_grad_enabled: Final = torch._C._set_grad_enabled
 _len_torch_dispatch_stack: Final = torch._C._len_torch_dispatch_stack
+_GRADIENTS: Final = 4
+
+
+def _thread_state() -> ThreadState | None:
+    """Does in one step what nearly always has to be done; None where it is not there."""
+    try:
+        from probe_patch.runtime.stats.thread_state import ThreadState
+
+        return ThreadState()
+    except (ImportError, AttributeError, OSError, RuntimeError):
+        return None
+
+
+_quick: Final = _thread_state()
 
 
 class ApartFromTheRun:
@@ -31,7 +47,7 @@ class ApartFromTheRun:
         was_in_inference_mode: whether inference mode was on before.
     """
 
-    __slots__ = ("_functions", "_inference", "_modes", "had_gradients", "was_in_inference_mode")
+    __slots__ = ("_earlier", "_functions", "_inference", "_modes", "had_gradients", "was_in_inference_mode")
 
     def __enter__(self) -> None:
         self.begin()
@@ -44,6 +60,11 @@ class ApartFromTheRun:
 
     def begin(self) -> None:
         """``with`` by hand, for one who ends it for sure; then it can begin again."""
+        self._earlier = -1 if _quick is None else _quick.leave()
+        if self._earlier >= 0:
+            self.had_gradients = self._earlier & _GRADIENTS != 0
+            self.was_in_inference_mode = False
+            return
         self._functions.__enter__()
         self._inference: Any = None
         self.had_gradients = _is_grad_enabled()
@@ -61,6 +82,9 @@ class ApartFromTheRun:
 
     def end(self) -> None:
         """What ``begin`` changed is as it was."""
+        if _quick is not None and self._earlier >= 0:
+            _quick.put_back(self._earlier)
+            return
         if self._modes is not None:
             self._modes.__exit__(None, None, None)
         if self._inference is not None:

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
 from probe_patch.runtime.capture.records import Recorder
+from probe_patch.runtime.compiled import SHORTCOMING
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.interpreted import Replace
 from tests.runtime.dumps import read_dump
@@ -31,6 +33,17 @@ def no_mode_is_left() -> Iterator[None]:
     for _ in left:
         torch._C._pop_torch_function_stack()
     assert left == []
+
+
+def test_torch_reaches_it_without_a_frame_of_python_where_it_is_compiled() -> None:
+    def ask() -> None:
+        (mode,) = stack()
+        is_direct = mode.__torch_function__ is mode
+        assert is_direct == (SHORTCOMING is None)
+        # What torch.compile reads, the class has in any case.
+        assert isinstance(type(mode).__torch_function__, FunctionType)
+
+    recorded(ask)
 
 
 def test_only_the_outermost_call_is_recorded() -> None:

@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.session import Session
 
 
-class FunctionMode(TorchFunctionMode):
+try:
+    from probe_patch.runtime.capture.functions.quick_mode import QuickMode
+except (ImportError, AttributeError):
+
+    class QuickMode:  # type: ignore[no-redef]
+        """Where nothing is compiled, or torch tells in another way that it compiles.
+
+        Torch then calls the method that is written in Python.
+        """
+
+
+class FunctionMode(QuickMode, TorchFunctionMode):
     """Records the outermost call: while torch runs it, the mode is off, so what it calls in turn is not seen.
 
     It sees the threads it was put on.
@@ -29,7 +40,7 @@ class FunctionMode(TorchFunctionMode):
 
     def __init__(self, calls: FunctionCalls, labels: Labels, session: Session) -> None:
         super().__init__()
-        self._run = SeenCalls(calls, labels).run
+        self.seen = SeenCalls(calls, labels)
         self._session = session
 
     @property
@@ -42,7 +53,7 @@ class FunctionMode(TorchFunctionMode):
     ) -> Any:
         if is_compiling():
             return func(*args, **(kwargs or {}))
-        return self._run(func, args, kwargs)
+        return self.seen.run(func, args, kwargs)
 
 
 def push(mode: FunctionMode) -> None:
