@@ -28,9 +28,11 @@ class SeenCalls:
 
     def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Call the function, which may raise; nothing else here does."""
+        if type(function) is MethodWrapperType:
+            return function(*args)
         call = None
         try:
-            label = None if type(function) is MethodWrapperType else self._labels.of(function)
+            label = self._labels.of(function)
             if label is not None and self._calls.are_recorded_here():
                 call = self._begin(label, function, args, kwargs or {})
         except Exception as error:
