@@ -1,32 +1,34 @@
 """What a function's bytecode tells of its instructions, read once per function."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
 from functools import partial
-from types import CodeType, FrameType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
 
 
-class ByCode(Generic[T]):
+class ByCode:
     """What ``read`` finds in a code, by the offsets of its instructions. It is kept for as long as the code lives."""
 
-    def __init__(self, read: Callable[[CodeType], Mapping[int, T]]) -> None:
+    def __init__(self, read: Callable[[CodeType], dict[int, Any]]) -> None:
         self._read = read
         # By identity, as comparing code takes long.
-        self._known: dict[int, Mapping[int, T]] = {}
+        self._known: dict[int, dict[int, Any]] = {}
         self._codes: dict[int, ref[CodeType]] = {}
 
-    def at(self, frame: FrameType) -> T | None:
-        """What was found of the instruction that a frame is at."""
+    def at(self, frame: FrameType) -> Any:
+        """What was found of the instruction that a frame is at; None for nothing."""
         code = frame.f_code
         known = self._known.get(id(code))
         if known is None:
             known = self._first(code)
         return known.get(frame.f_lasti)
 
-    def _first(self, code: CodeType) -> Mapping[int, T]:
+    def _first(self, code: CodeType) -> dict[int, Any]:
         found = self._read(code)
         # What comes after the code may take its identity.
         self._codes[id(code)] = ref(code, partial(self._forget, id(code)))

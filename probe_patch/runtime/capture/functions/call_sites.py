@@ -70,7 +70,8 @@ class Reading:
 
 def call_at(frame: FrameType | None) -> CallSite | None:
     """The call that a frame is in; None where that is no plain call, as with ``f(*args)``."""
-    return None if frame is None else _calls.at(frame)
+    site: CallSite | None = None if frame is None else _calls.at(frame)
+    return site
 
 
 def calls_of(code: CodeType) -> dict[int, CallSite]:

@@ -1,8 +1,11 @@
+from probe_patch.runtime.capture.functions.handed_on cimport PassedArguments
+
 cdef class Label:
     cdef object _labels
     cdef str _own
     cdef dict _by_operator
-    cdef public object name, passed
+    cdef public object name
+    cdef public PassedArguments passed
     cdef public bint may_be_operator
     cpdef object of_operator(self, str operator)
 cdef object _UNKNOWN

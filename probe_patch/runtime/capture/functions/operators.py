@@ -6,13 +6,17 @@ no tensor, so ``scale * x`` is named as ``x * scale``. Operators that C code run
 ``sum([x, y])`` and ``operator.add(x, y)`` they carry the method's name.
 """
 
+from __future__ import annotations
+
 import dis
-from collections.abc import Callable
 from functools import partial
-from types import CodeType, FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from probe_patch.runtime.capture.functions.by_code import ByCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
 
 # What BINARY_OP's argument means, from Python 3.11 on; the same operators have opcodes of their own before.
 _BINARY: Final = {
@@ -61,7 +65,7 @@ def operator_at(frame: FrameType, function: Callable[..., Any]) -> str | None:
     """
     running: FrameType | None = frame
     while running is not None:
-        operator = _operators.at(running)
+        operator: str | None = _operators.at(running)
         if operator is not None or not _hands_on(running, function):
             return operator
         running = running.f_back
@@ -96,7 +100,8 @@ def _hands_on(frame: FrameType, function: Callable[..., Any]) -> bool:
     code = frame.f_code
     if code.co_name != "__torch_function__" or code.co_argcount < 2:
         return False
-    return frame.f_locals.get(code.co_varnames[1]) is function
+    handed: object = frame.f_locals.get(code.co_varnames[1])
+    return handed is function
 
 
 def _special_method(name: str, shown: str, is_left_constant: Callable[[], bool]) -> str | None:
