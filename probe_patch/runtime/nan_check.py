@@ -184,14 +184,14 @@ def _content(tensor: _Tensor) -> Content:
 def _not_finite(entry: str, record: Record, texts: TensorTexts) -> Iterator[_Tensor]:
     if not isinstance(record, Mapping):
         return
-    outputs = [tensor for _, tensor in _tensors(record.get("output"), "")]
+    outputs = [tensor.number for _, tensor in _tensors(record.get("output"), "")]
     for key, value in record.items():
         for place, tensor in _tensors(value, _SIDES.get(key, key)):
             counts = texts.counts(tensor)
             if counts is not None and (counts.nan or counts.infinite):
                 # Parameters are recorded last, but were there before the outputs.
                 is_earlier = key == "parameters" and outputs
-                order = (min(outputs), 0) if is_earlier else (tensor, 1)
+                order = (min(outputs), 0) if is_earlier else (tensor.number, 1)
                 yield _Tensor(order, entry, key, place, counts.nan > 0, counts.infinite > 0)
 
 

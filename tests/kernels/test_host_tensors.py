@@ -8,11 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.stats.backends import cpu
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.rows import DEVICES, ROWS_PER_BLOCK
 from probe_patch.runtime.stats.table import NO_ROW, StatisticsTable
+from probe_patch.runtime.stats.tensor_calls import tensor_calls
 from tests.kernels.oracle import differences, expected_of
 from tests.kernels.test_numbers import LAYOUTS, SHAPES, near, random_bits
 from tests.needs import needs
@@ -23,11 +26,17 @@ KNOWN = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _is_compiled() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True, params=["by torch's functions", "by its methods"])
+def _asked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How a tensor is asked for what DLPack does not tell."""
     has_table = hasattr(Tensor, "__dlpack_c_exchange_api__")
     needs(has_table and find_spec("probe_patch.runtime.stats.host_tensors") is not None, "it is not compiled here")
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "by its methods":
+            patch.setattr(cpu, "tensor_calls", lambda: None)
+        else:
+            needs(tensor_calls() is not None, "this torch has not all of the functions")
+        yield
 
 
 def looked_at(tensor: Tensor) -> tuple[torch.dtype, torch.Size, bool]:
@@ -84,6 +93,16 @@ def test_what_looks_alike_is_described_once() -> None:
     assert [rows.take(tensor) for tensor in (*alike, *others)] == [1, 1, 1, 2, 3, 4, 5, 6, 7]
 
 
+def test_each_of_thousands_of_shapes_is_described_as_itself() -> None:
+    shapes: list[tuple[int, ...]] = [(rows, columns) for rows in range(50) for columns in range(50)]
+    shapes += [(1,) * dimensions for dimensions in range(2, 65)]
+    rows = table()
+    for shape in (*shapes, *shapes):
+        assert rows.take(torch.empty(shape, dtype=torch.uint8)) == (torch.uint8, torch.Size(shape), False)
+    readings = rows.read()
+    assert readings.has(DEVICES * 2 * (49 * 49 + 63) - DEVICES)
+
+
 def test_an_empty_tensor_has_no_row() -> None:
     rows = table()
     assert rows.take(torch.empty(0, 3)) == (torch.float32, torch.Size([0, 3]), False)
@@ -99,9 +118,19 @@ def cut_short(bytes_left: int) -> Tensor:
     return view
 
 
+def fake(tensor: Tensor) -> Tensor:
+    with FakeTensorMode() as mode:
+        return mode.from_tensor(tensor)
+
+
 OTHERS = {
     "negated": lambda: torch.ones(3, dtype=torch.complex64).conj().imag,
     "sparse": lambda: torch.eye(3).to_sparse(),
+    "sparse by rows": lambda: torch.eye(3).to_sparse_csr(),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "zeros without memory": lambda: torch._efficientzerotensor(3),
+    "functional": lambda: torch._to_functional_tensor(torch.ones(3)),
+    "fake": lambda: fake(torch.ones(3)),
     "without memory": lambda: torch.ones(3, device="meta"),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
     "float8": lambda: torch.ones(3).to(torch.float8_e4m3fn),
@@ -115,6 +144,8 @@ OTHERS = {
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental", "ignore:.*quantize.*:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*quantize.*:UserWarning")
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 @pytest.mark.parametrize("name", OTHERS)
 def test_everything_else_is_left_to_others(name: str) -> None:
     rows = table()

@@ -16,6 +16,7 @@ from tests.runtime.configs import recorded
 from tests.runtime.toys import Around, Echo, ones
 
 ENTRY = "Module.inner.Echo.forward.0"
+ONE = '{"type": "int", "value": 1}'
 
 
 def doubled(depth: int) -> list[object]:
@@ -29,7 +30,7 @@ def doubled(depth: int) -> list[object]:
 def test_a_structure_that_repeats_itself_too_often_is_null_and_a_problem() -> None:
     problems = Problems(set())
     recorder = Recorder(Statistics(problems), problems)
-    assert recorder.arguments(CALL, (doubled(300), 1)) == [None, {"type": "int", "value": 1}]
+    assert recorder.arguments(CALL, (doubled(300), 1)) == [None, ONE]
     (problem,) = problems.all()
     assert problem.message == f"ValueError: a value has more than {MOST_PARTS} parts"
 
@@ -45,7 +46,7 @@ def test_each_value_may_have_as_many_parts() -> None:
 def test_what_is_shared_is_recorded_wherever_it_stands() -> None:
     shared = [1]
     record = Recorder(Statistics(Problems(set())), Problems(set())).output(CALL, [shared, {"a": shared}])
-    assert record == [[{"type": "int", "value": 1}], {"a": [{"type": "int", "value": 1}]}]
+    assert record == [[ONE], {"a": [ONE]}]
 
 
 @pytest.mark.parametrize("value", [doubled(300), {"deep": doubled(300)}], ids=["list", "dict"])

@@ -1,6 +1,7 @@
 import enum
 import json
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,9 @@ def test_a_parameter_is_a_tensor() -> None:
         (True, {"type": "bool", "value": True}),
         (10**600, {"type": "int", "value": 10**600}),
         (2.5, {"type": "float", "value": 2.5}),
+        (1e-05, {"type": "float", "value": 1e-05}),
+        ("x" * 100, {"type": "str", "value": "x" * 100}),
+        ('a "b"\n', {"type": "str", "value": 'a "b"\n'}),
         ("é", {"type": "str", "value": "é"}),
         (Colour.RED, {"type": "Colour", "value": 3}),
         (slice(1, None, 2), {"type": "slice", "value": [1, None, 2]}),
@@ -94,6 +98,20 @@ def test_a_parameter_is_a_tensor() -> None:
 )
 def test_values_that_are_not_tensors(value: object, expected: object) -> None:
     assert written(value) == expected
+
+
+def test_equal_values_that_are_not_alike_are_written_as_themselves() -> None:
+    for value in (1, True, 1.0, 0, False, 0.0, -0.0, 1.0, True, 1, -0.0, 0.0, False, 0, "1", "0.0", "1"):
+        found = written(value)
+        assert (found["type"], repr(found["value"])) == (type(value).__name__, repr(value))
+
+
+def test_what_is_written_once_for_all_does_not_become_ever_more() -> None:
+    many = [(number, number + 0.5, str(number)) for number in range(10_000, 13_000)]
+    held = [sys.getrefcount(value) for value in many[-1]]
+    found = written(many)
+    assert [tuple(part["value"] for part in parts) for parts in found] == many
+    assert [sys.getrefcount(value) for value in many[-1]] == held
 
 
 def test_a_whole_number_too_long_to_be_written_has_no_value() -> None:

@@ -52,8 +52,9 @@ class Look:
         placement: Placement | None = None,
     ) -> None:
         """``shape`` is that of the values looked at; None stands for a length that is not known."""
-        self.before = f'{{"type": {json.dumps(type_name)}, "dtype": "{dtype}", "shape": {json.dumps(shape)}, '
-        self.after = f'"requires_grad": {json.dumps(requires_grad)}'
+        lengths = ", ".join(["null" if length is None else str(length) for length in shape])
+        self.before = f'{{"type": "{type_name}", "dtype": "{dtype}", "shape": [{lengths}], '
+        self.after = f'"requires_grad": {"true" if requires_grad else "false"}'
         if placement is not None:
             self.after += f', "device_mesh": {json.dumps(placement.device_mesh)}'
             self.after += f', "placements": {json.dumps(placement.placements)}'
@@ -62,17 +63,32 @@ class Look:
         self.has_floats = kind in (Kind.FLOAT, Kind.COMPLEX) and not self.is_scalar
 
 
-class TensorRecord(int):
-    """A tensor's record: how many tensors of the dump were recorded before it. See ``Recorder.read`` for the rest.
+class TensorRecord:
+    """A tensor's record. See ``Recorder.read`` for the rest.
 
-    A bare number, as there are many of them: what the garbage collector has to look at is what makes it slow.
+    Nothing but a number, as there are many of them: what the garbage collector has to look at is what makes it slow.
+
+    Attributes:
+        number: how many tensors of the dump were recorded before it.
     """
 
-    __slots__ = ()
+    __slots__ = ("number",)
+
+    number: int
+
+
+def tensor_record(number: int) -> TensorRecord:
+    """The record of this number."""
+    # Compiled, this is a tenth of what a call with an argument is.
+    record = TensorRecord.__new__(TensorRecord)
+    record.number = number
+    return record
 
 
 class WrittenRecord(str):
-    """A record that is JSON already, as its tensors were read before all of its entry was there."""
+    """A record that is JSON already: of a value that comes up often, or one whose tensors were read before all of its
+    entry was there.
+    """
 
     __slots__ = ()
 
@@ -131,13 +147,13 @@ class TensorTexts:
 
     def text(self, record: TensorRecord) -> str:
         """The record as JSON."""
-        place = record - self._first
-        end = _file_member(self._files.get(record)) if self._files else ""
+        place = record.number - self._first
+        end = _file_member(self._files.get(record.number)) if self._files else ""
         return self._taken.text(place, self._looks[place], end)
 
     def counts(self, record: TensorRecord) -> Counts | None:
         """See ``Taken``."""
-        return self._taken.counts(record - self._first)
+        return self._taken.counts(record.number - self._first)
 
 
 def _file_member(file: TensorFile | None) -> str:

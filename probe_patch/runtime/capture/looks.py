@@ -33,5 +33,6 @@ def _known_lengths(tensor: Tensor) -> tuple[int | None, ...]:
 
 
 def look_of_whole(tensor: Tensor) -> Look:
-    """Of a plain tensor that is looked at as it is."""
-    return look_of(tensor, tensor)
+    """Of a plain, dense tensor that is looked at as it is."""
+    shape, dtype = tuple(tensor.shape), tensor.dtype
+    return Look("torch.Tensor", dtype, shape, tensor.requires_grad, None if 0 in shape else kind_of_dtype(dtype))

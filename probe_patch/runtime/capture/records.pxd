@@ -1,8 +1,11 @@
 cimport cython
 from probe_patch.runtime.capture.contents cimport Contents
-from probe_patch.runtime.capture.forms cimport Look, TensorTexts
+from probe_patch.runtime.capture.forms cimport Look, TensorRecord, TensorTexts, tensor_record
 from probe_patch.runtime.capture.nesting cimport Call
 from probe_patch.runtime.json_text cimport JsonStyle
+from probe_patch.runtime.capture.scalars cimport scalar_record
+from probe_patch.runtime.stats.plain cimport is_plain, plain_values
+from probe_patch.runtime.stats.states cimport state_of
 cdef class Recorder:
     cdef Contents _contents
     cdef object _problems, _slices, _files
@@ -19,17 +22,21 @@ cdef class Recorder:
     cpdef object output(self, Call call, object value)
     cpdef object arrived(self, Call call, long number, object gradient)
     cpdef object passed_on(self, Call call, long number, object gradient)
-    cpdef object again(self, object record)
+    cpdef TensorRecord again(self, object record)
+    @cython.locals(place=long)
+    cdef TensorRecord _again(self, TensorRecord record)
     cpdef object parameter_gradient(self, str entry, str parameter, object gradient)
     cpdef dict parameters(self, Call call, object module)
     cpdef TensorTexts read(self, JsonStyle style)
     cdef str _place(self, str entry, str path)
     cdef object _guarded(self, object value, object keyword, str place)
     cdef object _record(self, object value, object keyword, list around, str place)
-    cdef object _tensor(self, object tensor, str place)
-    @cython.locals(look=Look)
-    cdef object _looked_at(self, object tensor, str place)
-    cdef object _add(self, Look look)
+    @cython.locals(record=TensorRecord, known=dict)
+    cdef TensorRecord _tensor(self, object tensor, str place)
+    @cython.locals(look=Look, whole=Look, record=TensorRecord)
+    cdef TensorRecord _looked_at(self, object tensor, str place)
+    @cython.locals(record=TensorRecord)
+    cdef TensorRecord _add(self, Look look)
     @cython.locals(look=Look)
     cdef Look _look(self, object tensor, object values)
     cdef object _part_of(self, object tensor, object values)

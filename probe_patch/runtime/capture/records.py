@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
-from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord, TensorTexts
+from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord, TensorTexts, tensor_record
 from probe_patch.runtime.capture.looks import look_of
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
 from probe_patch.runtime.capture.scalars import scalar_record
 from probe_patch.runtime.capture.slices import sliced
 from probe_patch.runtime.stats.kinds import is_readable, private_format
-from probe_patch.runtime.stats.plain import PLAIN_TYPES, plain_values
+from probe_patch.runtime.stats.plain import is_plain, plain_values
+from probe_patch.runtime.stats.states import state_of
 
 if TYPE_CHECKING:
     from probe_patch.config.sections import Slice
@@ -104,9 +105,12 @@ class Recorder:
 
     def again(self, record: Record) -> TensorRecord | None:
         """One more record of what has just been looked at, for another entry; None if that has a file of its own."""
-        if self._files is not None or type(record) is not TensorRecord:
+        return self._again(record) if isinstance(record, TensorRecord) else None
+
+    def _again(self, record: TensorRecord) -> TensorRecord | None:
+        if self._files is not None:
             return None
-        place = record - self.tensors + len(self.looks)
+        place = record.number - self.tensors + len(self.looks)
         if place < 0:
             return None
         self._contents.take_again(place)
@@ -166,15 +170,15 @@ class Recorder:
     def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
         self._parts = 0
         try:
-            if type(value) in PLAIN_TYPES:
+            if is_plain(value):
                 return self._tensor(value, place)  # type: ignore[arg-type]
-            return self._record(value, keyword, [], place)
+            return self._record(value, keyword, None, place)
         except Exception as error:
             self._problems.note("recording a value", error)
             return None
 
     # One frame per level of nesting, so that DEEPEST levels fit under Python's recursion limit: hence loops.
-    def _record(self, value: object, keyword: str | None, around: list[int], place: str) -> Record:
+    def _record(self, value: object, keyword: str | None, around: list[int] | None, place: str) -> Record:
         self._parts += 1
         kind = type(value)
         if value is None:
@@ -189,6 +193,8 @@ class Recorder:
         if named is None and listed is None:
             record = scalar_record(value, keyword)
             return self._special(value, place) if record is None else record
+        if around is None:
+            around = []
         if id(value) in around or len(around) >= DEEPEST:
             return None
         if self._parts > MOST_PARTS:
@@ -209,18 +215,18 @@ class Recorder:
 
     def _tensor(self, tensor: Tensor, place: str) -> TensorRecord:
         known = self.known
-        if known is None or type(tensor) not in PLAIN_TYPES or tensor.is_inference():
+        state = state_of(tensor) if known is not None and is_plain(tensor) else None
+        if known is None or state is None:
             return self._looked_at(tensor, place)
-        version = tensor._version
-        earlier = known.get(id(tensor))
-        if earlier is not None and earlier[0] == version and (again := self.again(earlier[1])) is not None:
-            return again
-        record = self._looked_at(tensor, place)
-        known[id(tensor)] = (version, record)
+        record = known.get(state)
+        if record is not None:
+            record = self._again(record)
+        if record is None:
+            record = known[state] = self._looked_at(tensor, place)
         return record
 
     def _looked_at(self, tensor: Tensor, place: str) -> TensorRecord:
-        if self._takes_whole and not place and not self.further_slices and type(tensor) in PLAIN_TYPES:
+        if self._takes_whole and not place and not self.further_slices and is_plain(tensor):
             whole = self._contents.take_whole(tensor)
             if whole is not None:
                 return self._add(whole)
@@ -239,11 +245,11 @@ class Recorder:
             self._contents.take(None, None)
         record = self._add(look)
         if place and values is not None and (file := self._saved(values, place)) is not None:
-            self._file_of[record] = file
+            self._file_of[record.number] = file
         return record
 
     def _add(self, look: Look) -> TensorRecord:
-        record = TensorRecord(self.tensors)
+        record = tensor_record(self.tensors)
         self.tensors += 1
         self.looks.append(look)
         return record

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from probe_patch.runtime.capture.forms import TensorRecord
 
-Known: TypeAlias = "dict[int, tuple[int, TensorRecord]]"
-"""The version and the record of tensors, by their identity."""
+Known: TypeAlias = "dict[int, TensorRecord]"
+"""The records of tensors, by the state they were in: see ``state_of``."""
 
 SINGLE_CALLS: Final[Mapping[type[nn.Module], str]] = {
     getattr(nn, module): function

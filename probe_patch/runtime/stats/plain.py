@@ -8,12 +8,20 @@ from torch import Tensor
 
 PLAIN_TYPES: Final = frozenset({Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", Tensor)})
 
+_PARAMETER: Final = torch.nn.Parameter
+
 # Asked of every tensor.
 _current_level: Final = torch._C._functorch.maybe_current_level
 _is_wrapped: Final = torch._C._functorch.is_functorch_wrapped_tensor
 
 # Its name since torch 2.5, and before.
 _DTENSOR_MODULES: Final = ("torch.distributed.tensor", "torch.distributed._tensor")
+
+
+def is_plain(value: object) -> bool:
+    """Whether this is a tensor of one of torch's own classes: what it says of itself is not somebody else's code."""
+    kind = type(value)
+    return kind is Tensor or kind is _PARAMETER or kind in PLAIN_TYPES
 
 
 def plain_values(tensor: Tensor) -> Tensor | None:
@@ -27,7 +35,7 @@ def plain_values(tensor: Tensor) -> Tensor | None:
     """
     if _current_level() is not None or _is_wrapped(tensor):
         raise ValueError("inside a transform of torch.func (vmap, grad and so on) a tensor has no numbers of its own")
-    if type(tensor) not in PLAIN_TYPES:
+    if not is_plain(tensor):
         return _inside_subclass(tensor)
     if tensor.is_nested:
         # Views of a nested tensor hold all of its buffer; only a contiguous one has no holes.

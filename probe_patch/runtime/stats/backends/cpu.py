@@ -16,6 +16,7 @@ from probe_patch.errors import BackendUnavailable
 from probe_patch.runtime.stats.backends.chunked import Chunked
 from probe_patch.runtime.stats.backends.library import DTYPES, NEGATED, WITH_COUNTS, Library, library
 from probe_patch.runtime.stats.rows import ROW_BYTES, Block
+from probe_patch.runtime.stats.tensor_calls import tensor_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +69,7 @@ class Compiled:
         try:
             from probe_patch.runtime.stats.host_tensors import HostTensors
 
-            return HostTensors(*self._kernels.addresses, self._codes, describe)
+            return HostTensors(*self._kernels.addresses, self._codes, describe, tensor_calls())
         except (ImportError, AttributeError):
             return None
 
