@@ -1,84 +1,38 @@
-"""The texts of dump.json, stack.json and construct.json: one line per entry, in msProbe's form (26.2.0)."""
+"""dump.json, stack.json and construct.json in msProbe's form (26.2.0), a line per entry.
+
+They come in pieces, of which each is good until the next is asked for.
+"""
+
+from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
-from probe_patch.runtime.capture.forms import Record, SavedRecord, TensorRecord, TensorTexts, WrittenRecord
-from probe_patch.runtime.json_text import BARE, JsonStyle, string_text
+from probe_patch.runtime.ascii_text import AsciiText
+from probe_patch.runtime.call_names import add_forward
+from probe_patch.runtime.enclosures import ConstructText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.enclosures import Enclosures
 
 _AT_A_TIME: Final = 1000
-"""Members of an object that become one piece."""
-
-# Of the keys that nearly all records have.
-_KEY_TEXTS: Final = {
-    key: f'"{key}": ' for key in ("input_args", "input_kwargs", "output", "parameters", "input", "type", "value")
-}
+"""Calls that become one piece."""
 
 
-def entry_line(entry: str, record: Record, tensors: TensorTexts, style: JsonStyle = BARE) -> str:
-    """One entry of dump.json's ``data``, on one line."""
-    pieces = [string_text(entry), ": "]
-    _add(pieces, record, tensors, style)
-    return "".join(pieces)
+def dump_document(
+    task: str, level: str, data_folder: Path | None, lines: Iterable[bytes | memoryview]
+) -> Iterator[str | bytes | memoryview]:
+    """dump.json.
 
-
-def record_text(record: Record, tensors: TensorTexts, style: JsonStyle) -> str:
-    """A record, or a part of one, as JSON.
-
-    Raises:
-        TypeError: JSON has no form for something in it.
+    Args:
+        data_folder: where tensors are saved, if they are.
+        lines: see ``Lines``.
     """
-    pieces: list[str] = []
-    _add(pieces, record, tensors, style)
-    return "".join(pieces)
-
-
-# One frame per level of nesting, so that nested.DEEPEST levels fit under Python's recursion limit: hence loops. In them
-# tensors, of which nearly all records are made, take no call more than they must.
-def _add(pieces: list[str], record: Record, tensors: TensorTexts, style: JsonStyle) -> None:
-    if type(record) is TensorRecord:
-        pieces.append(tensors.text(record))
-        return
-    if type(record) is WrittenRecord:
-        pieces.append(record)
-        return
-    if type(record) is SavedRecord:
-        record = record.members()
-    if isinstance(record, dict):
-        pieces.append("{")
-        for name, part in record.items():
-            pieces.append(_KEY_TEXTS.get(name) or f"{string_text(name)}: ")
-            if type(part) is TensorRecord:
-                pieces.append(tensors.text(part))
-            else:
-                _add(pieces, part, tensors, style)
-            pieces.append(", ")
-        if record:
-            pieces[-1] = "}"
-        else:
-            pieces.append("}")
-    elif isinstance(record, list | tuple):
-        pieces.append("[")
-        for part in record:
-            if type(part) is TensorRecord:
-                pieces.append(tensors.text(part))
-            else:
-                _add(pieces, part, tensors, style)
-            pieces.append(", ")
-        if record:
-            pieces[-1] = "]"
-        else:
-            pieces.append("]")
-    else:
-        pieces.append(style.leaf(record))
-
-
-def dump_document(task: str, level: str, data_folder: Path | None, lines: Iterable[str]) -> Iterator[str]:
-    """dump.json in pieces; ``data_folder`` is where tensors are saved, if they are."""
     folder = None if data_folder is None else str(data_folder)
     yield f'{{"task": {json.dumps(task)}, "level": {json.dumps(level)}, "framework": "pytorch", '
     yield f'"dump_data_dir": {json.dumps(folder)}, "data": '
@@ -86,49 +40,78 @@ def dump_document(task: str, level: str, data_folder: Path | None, lines: Iterab
     yield "}\n"
 
 
-def stack_document(groups: Iterable[tuple[list[str], tuple[str, ...]]]) -> Iterator[str]:
-    """stack.json: the entries that share a call stack, and its frames, under consecutive numbers."""
-    yield from _object(f'"{number}": {json.dumps(group)}' for number, group in enumerate(groups))
+def stack_document(groups: Iterable[tuple[list[Call], tuple[str, ...]]]) -> Iterator[str | bytes | memoryview]:
+    """stack.json: the calls that share a call stack, and its frames, under consecutive numbers."""
+    yield from _object(_stacks(groups))
     yield "\n"
 
 
-def construct_document(enclosures: Iterable[tuple[str, str | None, int]], micro_batches: int) -> Iterator[str]:
+def construct_document(enclosures: Enclosures, calls: int, micro_batches: int) -> Iterator[str | bytes | memoryview]:
     """construct.json: each entry's parent, or null.
 
     Of several micro-batches, the entry's own, counted from 0, stands beside the parent. msProbe's key is named as if it
     held their number; it holds the last one, and its reader adds 1.
 
     Args:
-        enclosures: entries, their parents and their micro-batches.
+        calls: how many have begun.
     """
-    members = _parents(enclosures, micro_batches)
-    first = next(members, None)
-    if first is None:
-        yield from _object(())
-    elif micro_batches <= 1:
-        yield from _object(chain((first,), members))
-    else:
-        yield from _object(chain((f'"{LAST_MICRO_BATCH}": {micro_batches - 1}', first), members))
+    yield from _object(_parents(enclosures, calls, micro_batches))
     yield "\n"
 
 
-def _parents(enclosures: Iterable[tuple[str, str | None, int]], micro_batches: int) -> Iterator[str]:
-    # One after the other have the same parent, in one string.
-    latest: str | None = None
-    text = "null"
-    for entry, parent, micro_batch in enclosures:
-        if parent is not latest:
-            latest, text = parent, "null" if parent is None else string_text(parent)
-        if micro_batches <= 1:
-            yield f"{string_text(entry)}: {text}"
-        else:
-            yield f"{string_text(entry)}: [{text}, {micro_batch}]"
+def _stacks(groups: Iterable[tuple[list[Call], tuple[str, ...]]]) -> Iterator[memoryview]:
+    text = AsciiText()
+    # Most frames are in many stacks.
+    known: dict[str, str] = {}
+    for number, (calls, frames) in enumerate(groups):
+        text.cut(0)
+        _add_group(text, number, calls, frames, known)
+        with text.view() as view:
+            yield view
 
 
-def _object(members: Iterable[str]) -> Iterator[str]:
-    before, left = "{\n", iter(members)
-    while some := list(islice(left, _AT_A_TIME)):
-        some[0] = before + some[0]
-        yield ",\n".join(some)
-        before = ",\n"
-    yield "{}" if before == "{\n" else "\n}"
+def _add_group(text: AsciiText, number: int, calls: list[Call], frames: tuple[str, ...], known: dict[str, str]) -> None:
+    text.add(',\n"' if number else '\n"')
+    text.add_integer(number)
+    text.add('": [')
+    before = "["
+    for call in calls:
+        text.add(before)
+        add_forward(text, call)
+        before = ", "
+    text.add("], [" if frames else "], []")
+    before = ""
+    for frame in frames:
+        text.add(before)
+        written = known.get(frame)
+        if written is None:
+            written = known[frame] = json.dumps(frame)
+        text.add(written)
+        before = ", "
+    text.add("]]" if frames else "]")
+
+
+def _parents(enclosures: Enclosures, calls: int, micro_batches: int) -> Iterator[bytes | memoryview]:
+    text = AsciiText()
+    told = ConstructText(text, micro_batches > 1)
+    is_first = True
+    for first in range(0, calls, _AT_A_TIME):
+        enclosures.tell(told, first, first + _AT_A_TIME)
+        if is_first and text.size:
+            is_first = False
+            if micro_batches > 1:
+                yield f'\n"{LAST_MICRO_BATCH}": {micro_batches - 1},'.encode()
+        with text.view() as view:
+            yield view
+        text.cut(0)
+
+
+def _object(members: Iterable[bytes | memoryview]) -> Iterator[str | bytes | memoryview]:
+    """An object of these members, each of which is behind a line break, and between two a comma before that."""
+    is_empty = True
+    for some in members:
+        if is_empty and len(some):
+            is_empty = False
+            yield "{"
+        yield some
+    yield "{}" if is_empty else "\n}"

@@ -93,9 +93,10 @@ class Dump:
             LOGGER.info("probe-patch: %d entries in %s", store.entries, self.folder)
         return written
 
-    def _construct(self) -> Iterable[str]:
+    def _construct(self) -> Iterable[str | bytes | memoryview]:
         store = self.store
-        return construct_document(store.enclosures() if self._settings.wanted.modules else (), store.micro_batches)
+        calls = store.calls if self._settings.wanted.modules else 0
+        return construct_document(store.enclosures(), calls, store.micro_batches)
 
     def _described(self, describe: Callable[[], Mapping[str, Part]]) -> Mapping[str, Part]:
         try:
@@ -121,7 +122,7 @@ class Dump:
             problems=self.store.problems.all(),
         )
 
-    def _write(self, name: str, pieces: Callable[[], Iterable[str] | bytes]) -> bool:
+    def _write(self, name: str, pieces: Callable[[], Iterable[str | bytes | memoryview] | bytes]) -> bool:
         path: Path = self.folder / name
         try:
             write_atomically(path, pieces())

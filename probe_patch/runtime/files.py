@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def write_atomically(path: Path, pieces: Iterable[str] | bytes) -> None:
+def write_atomically(path: Path, pieces: Iterable[str | bytes | memoryview] | bytes) -> None:
     """Write a file (text as UTF-8) beside its place and rename it; after a failure the old one, if any, stands.
 
     Raises:
@@ -18,7 +18,7 @@ def write_atomically(path: Path, pieces: Iterable[str] | bytes) -> None:
                 file.write(pieces)
             else:
                 for piece in pieces:
-                    file.write(piece.encode())
+                    file.write(piece.encode() if isinstance(piece, str) else piece)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)

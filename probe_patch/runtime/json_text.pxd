@@ -1,7 +1,9 @@
 cimport cython
+from probe_patch.runtime.ascii_text cimport Listed
 cdef class JsonStyle:
     cdef str _quote
+    cdef dict _known
     cpdef str number(self, object value)
-    @cython.locals(text=str, texts=list, before=long, at=long, place=long)
-    cpdef list numbers(self, list values)
     cpdef str leaf(self, object value)
+    @cython.locals(text=str)
+    cdef str _constant(self, object value)

@@ -8,6 +8,8 @@ import math
 from json.encoder import encode_basestring_ascii
 from typing import Final
 
+from probe_patch.runtime.ascii_text import Listed
+
 try:
     import orjson
 except ImportError:
@@ -16,6 +18,9 @@ except ImportError:
 
 string_text: Final = encode_basestring_ascii
 """A string as JSON."""
+
+_MOST_KNOWN: Final = 256
+"""Floats: those that code has for constants come again and again."""
 
 _NAMES: Final = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
@@ -27,10 +32,11 @@ class JsonStyle:
         quote: stands around the name of a float that is no number.
     """
 
-    __slots__ = ("_quote",)
+    __slots__ = ("_known", "_quote")
 
     def __init__(self, quote: str) -> None:
         self._quote = quote
+        self._known: dict[float, str] = {}
 
     def number(self, value: float) -> str:
         """One float."""
@@ -38,21 +44,14 @@ class JsonStyle:
             return f"{self._quote}{_name(value)}{self._quote}"
         return repr(value) if type(value) is float else float.__repr__(value)
 
-    def numbers(self, values: list[float]) -> list[str]:
+    def numbers(self, values: list[float]) -> Listed:
         """Many floats, each of a type that is exactly float."""
         if orjson is None:
-            return [self.number(value) for value in values]
-        if not values:
-            return []
-        text = orjson.dumps(values).decode()[1:-1]
-        texts = text.split(",")
-        # What is no number is null, and nothing else has an n.
-        before, at, place = 0, text.find("n"), 0
-        while at >= 0:
-            place += text.count(",", before, at)
-            texts[place] = self.number(values[place])
-            before, at = at, text.find("n", at + 1)
-        return texts
+            return Listed(f"[{','.join([self.number(value) for value in values])}]".encode(), len(values))
+        listed = Listed(orjson.dumps(values), len(values))
+        for place in listed.nulls:
+            listed.replace(place, self.number(values[place]))
+        return listed
 
     def leaf(self, value: object) -> str:
         """A value that holds no others.
@@ -64,6 +63,8 @@ class JsonStyle:
             return string_text(value)
         if type(value) is int:
             return str(value)
+        if type(value) is float:
+            return self._constant(value)
         if value is None:
             return "null"
         if value is True or value is False:
@@ -75,6 +76,17 @@ class JsonStyle:
         if isinstance(value, float):
             return self.number(value)
         raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+    def _constant(self, value: float) -> str:
+        # Zeros are equal to each other, and are written with their sign.
+        text = self._known.get(value) if value else None
+        if text is None:
+            text = self.number(value)
+            if value:
+                if len(self._known) == _MOST_KNOWN:
+                    self._known.clear()
+                self._known[value] = text
+        return text
 
 
 BARE: Final = JsonStyle("")

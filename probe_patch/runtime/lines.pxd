@@ -1,8 +1,12 @@
+cimport cython
+from probe_patch.runtime.ascii_text cimport AsciiText
 cdef class Lines:
     cdef object _folder, _problems, _pid
     cdef public object _file
-    cdef public list _kept
-    cdef long _characters, _bytes
+    cdef readonly AsciiText _text
+    cdef Py_ssize_t _whole, _bytes
     cdef bint _may_move
-    cpdef add(self, object lines)
+    @cython.locals(text=AsciiText)
+    cpdef AsciiText begin(self)
+    cpdef end(self)
     cdef _move(self)

@@ -6,8 +6,10 @@ import os
 import tempfile
 from typing import IO, TYPE_CHECKING, Final
 
+from probe_patch.runtime.ascii_text import AsciiText
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from probe_patch.runtime.problems import Problems
@@ -19,7 +21,7 @@ _READ_AT_ONCE: Final = 1 << 20
 
 
 class Lines:
-    """Text without line breaks, in the order in which it is added; it can be gone through again and again.
+    """Text that grows line by line; it can be gone through again and again.
 
     A forked child has what its parent had in memory, and neither reads nor writes the parent's file.
 
@@ -31,8 +33,8 @@ class Lines:
     def __init__(self, folder: Path | None, problems: Problems) -> None:
         self._folder = folder
         self._problems = problems
-        self._kept: list[str] = []
-        self._characters = 0
+        self._text = AsciiText()
+        self._whole = 0
         self._may_move = folder is not None
         self._file: IO[bytes] | None = None
         self._bytes = 0
@@ -42,57 +44,66 @@ class Lines:
         if self._file is not None:
             self._file.close()
 
-    def add(self, lines: Iterable[str]) -> None:
-        """Take these lines. If that is cut short, those that were given so far are taken."""
-        for line in lines:
-            self._kept.append(line)
-            self._characters += len(line)
-            if self._characters > MOST_IN_MEMORY and self._may_move and self._pid == os.getpid():
-                self._move()
+    def begin(self) -> AsciiText:
+        """What the next line is to be added to, without a line break; what was begun before and not ended goes."""
+        text = self._text
+        text.cut(self._whole)
+        text.add(",\n")
+        return text
 
-    def __iter__(self) -> Iterator[str]:
-        """All lines.
+    def end(self) -> None:
+        """The line is complete."""
+        self._whole = self._text.size
+        if self._whole > MOST_IN_MEMORY and self._may_move and self._pid == os.getpid():
+            self._move()
+
+    def __iter__(self) -> Iterator[bytes | memoryview]:
+        """All lines, in pieces, each line behind a line break, and between two a comma before that.
+
+        A piece is good until the next is asked for.
 
         Raises:
             OSError: the file cannot be read.
         """
+        # The first line too has a comma before it.
+        at = 1
         if self._file is not None and self._pid == os.getpid():
-            yield from _lines_of(self._file.fileno(), self._bytes)
-        yield from self._kept
+            yield from _pieces_of(self._file.fileno(), at, self._bytes)
+            at = 0
+        with self._text.view() as view, view[at : self._whole] as rest:
+            yield rest
 
     def _move(self) -> None:
         """Move what is in memory to the file."""
-        text = "".join(f"{line}\n" for line in self._kept).encode()
+        size = self._whole
         try:
             if self._file is None:
                 # Unbuffered: a forked child that lets go of it must have nothing to write.
                 self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-            _write(self._file.fileno(), text, self._bytes)
+            with self._text.view() as view:
+                _write(self._file.fileno(), view, self._bytes)
         except OSError as error:
             self._may_move = False
             reason = f"{type(error).__name__}: {error}, in {self._folder}"
             self._problems.note("moving entries out of memory", f"{reason}; they stay in memory until the step ends")
         else:
-            self._bytes += len(text)
-            self._kept = []
-            self._characters = 0
+            self._bytes += size
+            self._whole = 0
+            self._text.cut(0)
 
 
-def _write(file: int, text: bytes, at: int) -> None:
-    left = memoryview(text)
-    while left:
-        written = os.pwrite(file, left, at)
-        left, at = left[written:], at + written
+def _write(file: int, text: memoryview, at: int) -> None:
+    begin = 0
+    while begin < len(text):
+        with text[begin:] as left:
+            begin += os.pwrite(file, left, at + begin)
 
 
-def _lines_of(file: int, size: int) -> Iterator[str]:
-    """The lines in the first bytes of a file, each of which ends in a line break."""
-    at, begun = 0, b""
+def _pieces_of(file: int, at: int, size: int) -> Iterator[bytes]:
+    """The first bytes of a file, from ``at`` on."""
     while at < size:
         piece = os.pread(file, min(_READ_AT_ONCE, size - at), at)
         if not piece:
             raise OSError(f"entries are missing from {at} on: what was moved out of memory has been cut off")
         at += len(piece)
-        *whole, begun = (begun + piece).split(b"\n")
-        for line in whole:
-            yield line.decode()
+        yield piece

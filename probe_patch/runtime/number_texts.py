@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.capture.forms import Taken
 from probe_patch.runtime.stats.rows import DEVICES, FLOAT_COLUMNS
@@ -10,12 +10,15 @@ from probe_patch.runtime.stats.rows import DEVICES, FLOAT_COLUMNS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from probe_patch.runtime.ascii_text import AsciiText
     from probe_patch.runtime.capture.forms import Look
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.stats.kinds import Kind
     from probe_patch.runtime.stats.rows import Counts, Readings
 
-_ALL_FOUR = '"Max": %s, "Min": %s, "Mean": %s, "Norm": %s, '
+_ALL_FOUR: Final = [('"Max": ', 0), ('"Min": ', 1), ('"Mean": ', 2), ('"Norm": ', 3)]
+
+_AROUND_FOUR: Final = ('"Max": ', ', "Min": ', ', "Mean": ', ', "Norm": ', ", ")
 
 
 class NumberForm:
@@ -26,20 +29,15 @@ class NumberForm:
         columns: which of these, in their order: first those of ``Summary``, behind them those of ``Counts``.
 
     Attributes:
+        members: of each, what stands before it, and its column.
         nulls: the members of a tensor without numbers.
     """
 
     def __init__(self, keys: Sequence[str], columns: Sequence[int]) -> None:
-        self._members = "".join(f'"{keys[column]}": %s, ' for column in columns)
-        self._columns = columns
-        self.nulls = self._members.replace("%s", "null")
+        self.members = [(f'"{keys[column]}": ', column) for column in columns]
+        self.nulls = "".join(f"{key}null, " for key, _ in self.members)
         self.has_counts = any(column >= FLOAT_COLUMNS for column in columns)
-        self.is_all_four = self._members == _ALL_FOUR
-
-    def members(self, summary: tuple[str, ...], counts: tuple[int, ...]) -> str:
-        """The members of a tensor with these numbers; ``counts`` are empty where none are asked for."""
-        found = (*summary, *counts)
-        return self._members % tuple([found[column] for column in self._columns])
+        self.is_all_four = self.members == _ALL_FOUR
 
 
 class NumberTexts(Taken):
@@ -59,19 +57,17 @@ class NumberTexts(Taken):
         self._floats = [style.numbers(device.floats) for device in readings.devices]
         self._is_whole = not any(device.unmeasured for device in readings.devices)
 
-    def text(self, place: int, look: Look, end: str) -> str:
+    def add(self, text: AsciiText, place: int, look: Look) -> None:
         row, form, kind = self._rows[place], self._form, look.kind
+        text.add(look.before)
         if row < 0 or kind is None or not self._has(row):
-            return f"{look.before}{form.nulls}{look.after}{end}}}"
-        if look.has_floats and form.is_all_four:
-            # As nearly all are; they have no time for a list of their members.
-            texts, at = self._floats[row % DEVICES], FLOAT_COLUMNS * (row // DEVICES)
-            return (
-                f'{look.before}"Max": {texts[at]}, "Min": {texts[at + 1]}, "Mean": {texts[at + 2]}, '
-                f'"Norm": {texts[at + 3]}, {look.after}{end}}}'
-            )
-        counts = self._readings.counts(row) if form.has_counts else ()
-        return f"{look.before}{form.members(self._summary(row, look, kind), counts)}{look.after}{end}}}"
+            text.add(form.nulls)
+        elif look.has_floats and form.is_all_four:
+            # As nearly all are; they have no time for one member after the other.
+            text.add_listed(_AROUND_FOUR, self._floats[row % DEVICES], FLOAT_COLUMNS * (row // DEVICES))
+        else:
+            self._add_members(text, row, look, kind)
+        text.add(look.after)
 
     def counts(self, place: int) -> Counts | None:
         row = self._rows[place]
@@ -80,8 +76,18 @@ class NumberTexts(Taken):
     def _has(self, row: int) -> bool:
         return self._is_whole or self._readings.has(row)
 
-    def _summary(self, row: int, look: Look, kind: Kind) -> tuple[str, ...]:
-        if look.has_floats:
-            at = FLOAT_COLUMNS * (row // DEVICES)
-            return tuple(self._floats[row % DEVICES][at : at + FLOAT_COLUMNS])
-        return tuple(map(self._style.leaf, self._readings.summary(row, kind, look.is_scalar)))
+    def _add_members(self, text: AsciiText, row: int, look: Look, kind: Kind) -> None:
+        form = self._form
+        found: list[object] = [None] * FLOAT_COLUMNS
+        if not look.has_floats:
+            found = [*self._readings.summary(row, kind, look.is_scalar)]
+        if form.has_counts:
+            found += self._readings.counts(row)
+        for key, column in form.members:
+            text.add(key)
+            if look.has_floats and column < FLOAT_COLUMNS:
+                # One by one, they would be written in other words.
+                text.add_listed(("", ""), self._floats[row % DEVICES], FLOAT_COLUMNS * (row // DEVICES) + column)
+            else:
+                text.add(self._style.leaf(found[column]))
+            text.add(", ")

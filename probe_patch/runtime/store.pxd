@@ -4,12 +4,12 @@ from probe_patch.runtime.capture.records cimport Recorder
 from probe_patch.runtime.capture.stacks cimport CallStacks
 from probe_patch.runtime.capture.forms cimport TensorTexts
 from probe_patch.runtime.capture.selection cimport Selection
-from probe_patch.runtime.documents cimport entry_line, record_text
+from probe_patch.runtime.batch cimport Batch
 from probe_patch.runtime.json_text cimport JsonStyle
 from probe_patch.runtime.lines cimport Lines
 from probe_patch.runtime.capture.backward cimport Backward
 cdef class Store:
-    cdef public object problems, wanted, lock, _unwritten, _most_entries, _nan_check
+    cdef public object problems, wanted, lock, _most_entries, _nan_check
     cdef JsonStyle _style
     cdef public Lines lines
     cdef public Selection selection
@@ -20,7 +20,7 @@ cdef class Store:
     cdef public dict saved, _counts, _passes, _open, _backwards, _parameter_gradients, _firings
     cdef public set _admitted, _dropped, _whole
     cdef public bint is_relieved_now
-    cdef public list _begun, _finished
+    cdef public list _begun, _finished, _unwritten
     @cython.locals(call=Call, number=long)
     cpdef Call open_call(self, object name, Call parent, ForwardPass during, object handled)
     cpdef bint admits(self, str entry) except -1
@@ -29,9 +29,8 @@ cdef class Store:
     cpdef str parameters_gradient(self, object module, str parameter)
     cpdef add_parameter_gradient(self, str entry, str parameter, object gradient, long of)
     cpdef bint due(self) except -1
-    @cython.locals(call=Call, backward=Backward, tensors=TensorTexts, finished=list)
+    @cython.locals(calls=list, backwards=list, others=list, tensors=TensorTexts)
     cpdef flush(self)
     cdef TensorTexts _read(self)
-    cpdef str _line(self, TensorTexts tensors, tuple finished)
-    @cython.locals(around=Call)
-    cdef object _enclosing_backward(self, Call call, dict names)
+    @cython.locals(first=Batch)
+    cdef _write(self, Batch batch)

@@ -6,19 +6,20 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 from __future__ import annotations
 
 import threading
-from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from probe_patch.runtime.batch import Batch
 from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.forms import WrittenRecord
 from probe_patch.runtime.capture.names import ModuleName
 from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
-from probe_patch.runtime.documents import entry_line, record_text
+from probe_patch.runtime.enclosures import Enclosures, Parents
 from probe_patch.runtime.json_text import BARE, JsonStyle
 from probe_patch.runtime.lines import Lines
+from probe_patch.runtime.record_text import record_text
 from probe_patch.runtime.stats.apart import ApartFromTheRun
 from probe_patch.runtime.stats.streams import is_captured
 
@@ -38,16 +39,6 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 50_000
 """How many tensors and calls are recorded before those that are complete are turned into lines: some tens of MiB, and
 one read from the device."""
-
-_EMPTY_RECORD: Final[dict[str, Record]] = {"input_args": [], "input_kwargs": {}, "output": []}
-
-
-class Enclosure(NamedTuple):
-    """An entry, the entry of what is around it, and its micro-batch, counted from 0; a backward has its forward's."""
-
-    entry: str
-    parent: str | None
-    micro_batch: int
 
 
 class Store:
@@ -92,7 +83,7 @@ class Store:
         self.lines = Lines(folder, problems)
         self.is_relieved_now = False
         # Of a flush that was cut short, by the run's Ctrl-C as it may be.
-        self._unwritten: Iterator[str] = iter(())
+        self._unwritten: list[Batch] = []
         self._flushed = 0
         self.recorder = recorder or Recorder(Statistics(problems), problems)
         self._most_entries = most_entries
@@ -111,14 +102,12 @@ class Store:
         self._firings: dict[tuple[str, str], int] = {}
         self._finished: list[Call] = []
 
-    def stack_groups(self) -> Iterator[tuple[list[str], tuple[str, ...]]]:
-        """The entries that share a call stack, and its frames; see ``CallStacks``."""
+    def stack_groups(self) -> Iterator[tuple[list[Call], tuple[str, ...]]]:
+        """The calls that share a call stack, and its frames; see ``CallStacks``."""
         for calls, frames in self._stacks.groups():
-            entries = [call.entry for call in calls]
-            if self._dropped:
-                entries = [entry for entry in entries if entry not in self._dropped]
-            if entries:
-                yield entries, frames
+            kept = [call for call in calls if call.entry not in self._dropped] if self._dropped else calls
+            if kept:
+                yield kept, frames
 
     @property
     def entries(self) -> int:
@@ -208,39 +197,26 @@ class Store:
         if len(gradients) == of:
             self._whole.add(entry)
 
-    def enclosures(self) -> Iterator[Enclosure]:
-        """What is recorded, and the modules around that."""
-        dropped = self._dropped
-        named: dict[Call, str] = {}
-        for call in self._begun:
-            if call.is_taken and not (dropped and call.entry in dropped):
-                around: Call | None = call
-                while around is not None and around not in named:
-                    named[around] = around.entry
-                    around = around.parent
-        around_backwards: dict[Call, str] = {}
-        for call in self._begun:
-            during = call.during.micro_batch
-            entry = named.get(call)
-            if entry is not None:
-                yield Enclosure(entry, None if call.parent is None else named[call.parent], during)
-            if call.has_backward:
-                backward = call.backward
-                if not (dropped and backward in dropped):
-                    yield Enclosure(backward, self._enclosing_backward(call, around_backwards), during)
+    @property
+    def calls(self) -> int:
+        """How many have begun, be they recorded or not."""
+        return len(self._begun)
+
+    def enclosures(self) -> Enclosures:
+        """What stands around what, by the numbers of ``calls``."""
+        return Enclosures(self._begun, self._dropped)
 
     def parents(self) -> dict[str, str | None]:
         """The parents of what is recorded, and of what is around that."""
-        return {entry: parent for entry, parent, _ in self.enclosures()}
+        parents = Parents()
+        self.enclosures().tell(parents, 0, self.calls)
+        return parents.found
 
     def flush(self) -> None:
         """Read the numbers and add a line per finished call; calls still open are written as far as they came."""
         with self.lock:
-            finished: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
-            finished += [(call.entry, call.give_record()) for call in self._open]
-            finished += [(call.backward, backward.record(self.wanted)) for call, backward in self._backwards.items()]
-            finished += list(self._parameter_gradients.items())
-            finished += list(self.saved.items())
+            calls, backwards = [*self._finished, *self._open], list(self._backwards.values())
+            others = [*self._parameter_gradients.items(), *self.saved.items()]
             self._finished = []
             self._open = {}
             self._backwards = {}
@@ -249,10 +225,11 @@ class Store:
             self.saved = {}
             self._finish_files()
             tensors = self._read()
-            self._flushed += len(finished)
+            self._flushed += len(calls) + len(backwards) + len(others)
             if self._nan_check is not None:
-                finished = self._kept(self._nan_check, finished, tensors)
-            self._write(finished, tensors)
+                others = self._kept(self._nan_check, calls, backwards, others, tensors)
+                calls, backwards = [], []
+            self._write(Batch(calls, backwards, others, tensors))
 
     @property
     def is_due(self) -> bool:
@@ -277,11 +254,17 @@ class Store:
             return
         self.is_relieved_now = True
         try:
-            finished = self._take_complete(awaited())
+            still = awaited()
+            whole = [backward for backward in self._backwards.values() if backward not in still]
+            for backward in whole:
+                del self._backwards[backward.call]
+            calls, others = self._finished, [(entry, self._parameter_gradients.pop(entry)) for entry in self._whole]
+            self._finished = []
+            self._whole = set()
+            self._flushed += len(calls) + len(whole) + len(others)
             tensors = self._read()
             self._write_parts(lambda record: self._written(record, tensors))
-            self._flushed += len(finished)
-            self._write(finished, tensors)
+            self._write(Batch(calls, whole, [*others], tensors))
         except BaseException as error:
             # What is left may name tensors that were read and are gone.
             self._write_parts(lambda _: None)
@@ -290,25 +273,20 @@ class Store:
         finally:
             self.is_relieved_now = False
 
-    def _take_complete(self, awaited: Collection[Backward]) -> list[tuple[str, Record]]:
-        whole = [call for call, backward in self._backwards.items() if backward not in awaited]
-        complete: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in self._finished]
-        complete += [(call.backward, self._backwards.pop(call).record(self.wanted)) for call in whole]
-        complete += [(entry, self._parameter_gradients.pop(entry)) for entry in self._whole]
-        self._finished = []
-        self._whole = set()
-        return complete
-
     def _read(self) -> TensorTexts:
         self._due = AT_ONCE
         with ApartFromTheRun():
             return self.recorder.read(self._style)
 
-    def _write(self, finished: list[tuple[str, Record]], tensors: TensorTexts) -> None:
-        if self.wanted.values:
-            self._unwritten = chain(self._unwritten, map(partial(self._line, tensors), finished))
-            self.lines.add(self._unwritten)
-            self._unwritten = iter(())
+    def _write(self, batch: Batch) -> None:
+        if not self.wanted.values:
+            batch.drop()
+            return
+        self._unwritten.append(batch)
+        while self._unwritten:
+            first = self._unwritten[0]
+            first.write(self.lines, self.wanted, self._style, self.problems)
+            del self._unwritten[0]
 
     def _write_parts(self, write: Callable[[Record], Record]) -> None:
         """Put what ``write`` makes of them in the place of the parts of what is still incomplete."""
@@ -330,8 +308,16 @@ class Store:
             return None
 
     def _kept(
-        self, nan_check: NanCheck, finished: list[tuple[str, Record]], tensors: TensorTexts
+        self,
+        nan_check: NanCheck,
+        calls: list[Call],
+        backwards: list[Backward],
+        others: list[tuple[str, Record]],
+        tensors: TensorTexts,
     ) -> list[tuple[str, Record]]:
+        finished: list[tuple[str, Record]] = [(call.entry, call.give_record()) for call in calls]
+        finished += [(backward.call.backward, backward.record(self.wanted)) for backward in backwards]
+        finished += others
         kept = nan_check.keep(finished, tensors, self.parents().get)
         self._dropped |= {entry for entry, _ in finished} - {entry for entry, _ in kept}
         return kept
@@ -342,24 +328,3 @@ class Store:
                 self.recorder.finish()
         except Exception as error:
             self.problems.note("saving tensors", error)
-
-    def _enclosing_backward(self, call: Call, names: dict[Call, str]) -> str | None:
-        """Of the innermost module around the call through which something flowed back too; ``names`` fills up."""
-        around = call.parent
-        while around is not None:
-            if around.has_backward:
-                name = names.get(around)
-                if name is None:
-                    name = names[around] = around.backward
-                if not (self._dropped and name in self._dropped):
-                    return name
-            around = around.parent
-        return None
-
-    def _line(self, tensors: TensorTexts, finished: tuple[str, Record]) -> str:
-        entry, record = finished
-        try:
-            return entry_line(entry, record, tensors, self._style)
-        except Exception as error:
-            self.problems.note("encoding an entry", error)
-            return entry_line(entry, _EMPTY_RECORD, tensors)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from probe_patch.dump_format import LAST_MICRO_BATCH
+from probe_patch.runtime.lines import Lines
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,19 @@ def read_dump(folder: Path) -> DumpOnDisk:
         return DumpOnDisk(dump, stack, construct, meta, dict.fromkeys(construct, 0))
     parents, micro_batches = ({entry: pair[part] for entry, pair in construct.items()} for part in (0, 1))
     return DumpOnDisk(dump, stack, parents, meta, micro_batches)
+
+
+def texts_of(lines: Lines) -> list[str]:
+    """The lines one by one."""
+    first, *texts = ("," + b"".join(map(bytes, lines)).decode()).split(",\n")
+    assert first in ("", ",")
+    return texts
+
+
+def entries_of(lines: Lines) -> dict[str, Any]:
+    """What the lines say."""
+    entries: dict[str, Any] = json.loads(b"{" + b"".join(map(bytes, lines)) + b"}")
+    return entries
 
 
 def only_rank(step_folder: Path) -> Path:

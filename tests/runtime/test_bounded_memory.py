@@ -5,7 +5,7 @@ import threading
 import time
 import tracemalloc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from probe_patch.runtime import lines, store
+from probe_patch.runtime import batch, lines, store
+from probe_patch.runtime.batch import Batch
 from probe_patch.runtime.capture import session
 from probe_patch.runtime.debugger import PrecisionDebugger
-from probe_patch.runtime.documents import entry_line
-from probe_patch.runtime.lines import Lines
+from probe_patch.runtime.record_text import add_record
 from probe_patch.runtime.store import Store
 from tests.interpreted import Replace
 from tests.runtime.configs import debugger_with
@@ -145,16 +145,16 @@ def recorded(
     return read_dump(only_rank(folder / "dump/step0"))
 
 
-def additions_in(replace: Replace) -> list[Lines]:
+def additions_in(replace: Replace) -> list[Batch]:
     """A list that grows with every time that entries are turned into lines."""
-    additions: list[Lines] = []
-    add = Lines.add
+    additions: list[Batch] = []
+    write = Batch.write
 
-    def counted(kept: Lines, further: Iterator[str]) -> None:
-        additions.append(kept)
-        add(kept, further)
+    def counted(some: Batch, *rest: Any) -> None:
+        additions.append(some)
+        write(some, *rest)
 
-    replace(Lines, "add", counted)
+    replace(Batch, "write", counted)
     return additions
 
 
@@ -255,14 +255,14 @@ def test_another_thread_waits_for_as_long_as_it_takes(
 ) -> None:
     replace(store, "AT_ONCE", 20)
     replace(session, "PATIENCE", 0.01)
-    is_at_work, add = threading.Event(), Lines.add
+    is_at_work, write = threading.Event(), Batch.write
 
-    def slow(kept: Lines, further: Iterator[str]) -> None:
+    def slow(some: Batch, *rest: Any) -> None:
         is_at_work.set()
         time.sleep(0.2)
-        add(kept, further)
+        write(some, *rest)
 
-    replace(Lines, "add", slow)
+    replace(Batch, "write", slow)
     model = Mlp()
     debugger.start(model)
     other = threading.Thread(target=forwards, args=(model,))
@@ -321,14 +321,14 @@ def test_an_interruption_while_entries_are_turned_into_lines_loses_one_at_most(
     replace(store, "AT_ONCE", 30)
     written = 0
 
-    def interrupted(*args: Any) -> str:
+    def interrupted(*args: Any) -> None:
         nonlocal written
         written += 1
         if written == 3:
             signal.raise_signal(signal.SIGINT)
-        return entry_line(*args)
+        add_record(*args)
 
-    replace(store, "entry_line", interrupted)
+    replace(batch, "add_record", interrupted)
     model = Mlp()
     debugger.start(model)
     with pytest.raises(KeyboardInterrupt):

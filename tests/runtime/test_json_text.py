@@ -12,9 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probe_patch.runtime import json_text, store
-from probe_patch.runtime.documents import entry_line
-from probe_patch.runtime.json_text import BARE, STRICT, named_floats
+from probe_patch.runtime import batch, json_text
+from probe_patch.runtime.ascii_text import AsciiText
+from probe_patch.runtime.json_text import BARE, STRICT, JsonStyle, named_floats
+from probe_patch.runtime.record_text import add_record
 from tests.interpreted import Replace
 from tests.runtime.configs import debugger_with, recorded
 from tests.runtime.dumps import only_rank, read_dump
@@ -50,13 +51,23 @@ def test_what_has_no_form_is_refused(write: Callable[[object], object]) -> None:
         write(object())
 
 
+def written(style: JsonStyle, values: list[float]) -> list[str]:
+    """Each by itself, the last one first."""
+    numbers, texts = style.numbers(values), list[str]()
+    for place in reversed(range(len(values))):
+        text = AsciiText()
+        text.add_listed(("", ""), numbers, place)
+        texts.append(bytes(text.view()).decode())
+    return texts[::-1]
+
+
 @pytest.mark.parametrize("has_orjson", [True, False])
 @given(values=st.lists(floats))
 def test_many_floats_come_back_as_they_were(has_orjson: bool, values: list[float]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         if not has_orjson:
             patched.setattr(json_text, "orjson", None)
-        bare, strict = BARE.numbers(values), STRICT.numbers(values)
+        bare, strict = written(BARE, values), written(STRICT, values)
     assert repr([json.loads(text) for text in bare]) == repr(values)
     names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
     expected = [value if math.isfinite(value) else names[repr(value)] for value in values]
@@ -90,11 +101,11 @@ def test_dump_json(tmp_path: Path, keys: dict[str, Any], numbers: list[Any], pla
 def test_each_entry_is_encoded_once_however_often_the_dump_is_written(tmp_path: Path, replace: Replace) -> None:
     encoded: list[str] = []
 
-    def counted(entry: str, *rest: Any) -> str:
-        encoded.append(entry)
-        return entry_line(entry, *rest)
+    def counted(text: AsciiText, *rest: Any) -> None:
+        encoded.append(json.loads(bytes(text.view()).rpartition(b"\n")[2].removesuffix(b": ")))
+        add_record(text, *rest)
 
-    replace(store, "entry_line", counted)
+    replace(batch, "add_record", counted)
     debugger, model = debugger_with(tmp_path), Mlp()
     for _ in range(5):
         debugger.start(model)

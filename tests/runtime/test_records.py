@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.nested import DEEPEST
 from probe_patch.runtime.capture.records import Recorder
-from probe_patch.runtime.documents import entry_line
 from probe_patch.runtime.json_text import BARE
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.record_text import record_text
 from probe_patch.runtime.stats.backends import reference
 from tests.runtime.calls import CALL, recording
 from tests.runtime.toys import Packed, Pair, ones
@@ -38,7 +38,7 @@ class Written:
         self.recorder = Recorder(Statistics(self.problems), self.problems)
 
     def json(self, record: Any) -> Any:
-        return json.loads("{" + entry_line("entry", record, self.recorder.read(BARE)) + "}")["entry"]
+        return json.loads(record_text(record, self.recorder.read(BARE), BARE))
 
 
 def written(value: object, keyword: str = "value") -> Any:
@@ -232,8 +232,7 @@ def test_a_failing_statistic_leaves_the_record_without_numbers_and_the_next_has_
     recorder = Recorder(Statistics(problems), problems)
     with recording(recorder):
         records = recorder.arguments(CALL, (ones(2), ones(4)))
-    line = entry_line("e", {"r": records}, recorder.read(BARE))
-    found = json.loads("{" + line + "}")["e"]["r"]
+    found = json.loads(record_text(records, recorder.read(BARE), BARE))
     assert [(record["shape"], record["Max"]) for record in found] == [([2], None), ([4], 1.0)]
     (problem,) = problems.all()
     assert (problem.kind, problem.message) == ("measuring a tensor", "RuntimeError: no kernel")

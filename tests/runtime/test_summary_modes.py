@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from probe_patch.runtime.capture.contents import NUMBER_KEYS, NumberName, Statistics
-from probe_patch.runtime.capture.forms import Look
+from probe_patch.runtime.capture.forms import Look, TensorTexts, tensor_record
 from probe_patch.runtime.json_text import BARE
 from probe_patch.runtime.problems import Problems
+from probe_patch.runtime.record_text import record_text
 from probe_patch.runtime.stats.backends import reference
 from probe_patch.runtime.stats.kinds import kind_of
 from probe_patch.runtime.stats.table import StatisticsTable
@@ -78,7 +79,8 @@ def numbers(tensor: Tensor, names: list[NumberName]) -> dict[str, Any]:
     contents.take(tensor, kind)
     contents.launch()
     look = Look("torch.Tensor", tensor.dtype, tuple(tensor.shape), False, kind)
-    found = json.loads(contents.read(BARE).text(0, look, ""))
+    texts = TensorTexts(0, [look], {}, contents.read(BARE))
+    found = json.loads(record_text(tensor_record(0), texts, BARE))
     assert problems.all() == ()
     return {name: found[NUMBER_KEYS[name]] for name in names}
 

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn, relu
 from torch.nn import functional
 
-from probe_patch.runtime import store
+from probe_patch.runtime import batch
+from probe_patch.runtime.ascii_text import AsciiText
 from probe_patch.runtime.debugger import PrecisionDebugger
-from probe_patch.runtime.documents import entry_line
+from probe_patch.runtime.record_text import add_record
 from tests.interpreted import Replace
 from tests.runtime.conftest import AskedFor
 from tests.runtime.dumps import DumpOnDisk, read_dump
@@ -39,11 +40,11 @@ def echoed(debugger: PrecisionDebugger, x: Tensor) -> dict[str, Any]:
 def test_1_an_entry_is_encoded_once_however_often_the_dump_is_written(asked_for: AskedFor, replace: Replace) -> None:
     encoded: list[str] = []
 
-    def counted(entry: str, *rest: Any) -> str:
-        encoded.append(entry)
-        return entry_line(entry, *rest)
+    def counted(text: AsciiText, *rest: Any) -> None:
+        encoded.append(json.loads(bytes(text.view()).rpartition(b"\n")[2].removesuffix(b": ")))
+        add_record(text, *rest)
 
-    replace(store, "entry_line", counted)
+    replace(batch, "add_record", counted)
     debugger, model = asked_for(), nn.Sequential(*(nn.Identity() for _ in range(300)))
     for _ in range(4):
         dump = run(debugger, model, ones(1))

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import json
 import math
 import threading
 import time
@@ -24,7 +23,7 @@ from probe_patch.runtime.stats.kinds import Kind
 from probe_patch.runtime.stats.table import StatisticsTable
 from probe_patch.runtime.store import Store
 from tests.interpreted import Replace
-from tests.runtime.dumps import read_dump
+from tests.runtime.dumps import entries_of, read_dump, texts_of
 from tests.runtime.functions.recording import Recorded, Recording, recorded
 from tests.runtime.toys import Around, ones
 
@@ -113,7 +112,7 @@ def test_a_call_that_is_open_at_stop_is_written_as_far_as_it_came_and_never_agai
     thread.join()
     following.detach()
     store.flush()
-    records = json.loads("{" + ",".join(store.lines) + "}")
+    records = entries_of(store.lines)
     assert set(records) == {"Module.inner.Waiting.forward.0", "Module.Around.forward.0"}
     record = records["Module.inner.Waiting.forward.0"]
     assert (record["input_args"][0]["Norm"], "output" in record) == (math.sqrt(4), False)
@@ -132,7 +131,7 @@ def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     before(model.inner, (ones(1),), {})
     after(model.inner, (ones(1),), {}, ones(1))
     store.flush()
-    assert (list(store.lines), store.parents(), store.recorder.tensors) == ([], {}, 0)
+    assert (texts_of(store.lines), store.parents(), store.recorder.tensors) == ([], {}, 0)
 
 
 @pytest.mark.parametrize("is_recording", [True, False])

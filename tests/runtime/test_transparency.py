@@ -27,7 +27,7 @@ from probe_patch.runtime.capture.tensor_hooks import GradientHook
 from probe_patch.runtime.capture.unhooked import Method
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
-from tests.runtime.dumps import read_dump
+from tests.runtime.dumps import read_dump, texts_of
 from tests.runtime.toys import Around, Dropping, Echo, Fails, InPlace, Mlp, Shared, ones
 
 HOOKS = (CallHook, GradientHook, Passing, Method, OwnParameters)
@@ -336,7 +336,7 @@ def test_a_model_scripted_or_traced_while_recording_is_whole_and_quiet(configure
     assert dict(model.named_modules()) == children
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
-    assert [line for line in dump.store.lines if line.startswith('"Module.')] == []
+    assert [line for line in texts_of(dump.store.lines) if line.startswith('"Module.')] == []
     assert dump.store.micro_batches == 0
     assert torch.equal(torch.jit.script(model)(x), expected)
 
@@ -445,7 +445,7 @@ def test_a_model_compiled_while_recording_is_whole_and_quiet(configured: Configu
     dump = debugger.service._dumps[debugger.config.folder()]
     debugger.stop()
     # Parameters get their gradients outside of what is compiled.
-    entries = [line.split('"')[1] for line in dump.store.lines]
+    entries = [line.split('"')[1] for line in texts_of(dump.store.lines)]
     assert [entry for entry in entries if entry.startswith("Module.") and "parameters_grad" not in entry] == []
     check(compiled)
     check(torch.compile(model, backend="eager", fullgraph=True))

@@ -7,3 +7,4 @@ cdef class Backward:
     cdef public long since
     cdef public object is_taken
     cdef public long shares
+    cpdef dict record(self, object wanted)

@@ -63,8 +63,9 @@ class Backward:
         self.shares = 0
 
     def record(self, wanted: Wanted) -> dict[str, Record]:
-        sides: tuple[tuple[str, bool, Record], ...] = (
-            ("input", wanted.inputs, self.arrived),
-            ("output", wanted.outputs, self.passed_on),
-        )
-        return {key: records for key, is_wanted, records in sides if is_wanted}
+        record: dict[str, Record] = {}
+        if wanted.inputs:
+            record["input"] = self.arrived
+        if wanted.outputs:
+            record["output"] = self.passed_on
+        return record

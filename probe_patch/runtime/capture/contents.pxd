@@ -1,5 +1,6 @@
 from probe_patch.runtime.capture.forms cimport Look, Nulls, Taken
 from probe_patch.runtime.number_texts cimport NumberForm
+from probe_patch.runtime.stats.checksums.table cimport ChecksumTable
 from probe_patch.runtime.stats.table cimport StatisticsTable
 from probe_patch.runtime.json_text cimport JsonStyle
 cdef class Contents:
@@ -17,8 +18,10 @@ cdef class Statistics(Contents):
     cdef list _rows
 cdef class WithCrc(Contents):
     cdef Contents _numbers
-    cdef object _table, _problems
+    cdef ChecksumTable _table
+    cdef object _problems
     cdef list _checksums
+    cdef object _checksum_of(self, object tensor)
 cdef class Xor(Contents):
-    cdef object _table
+    cdef ChecksumTable _table
     cdef list _checksums

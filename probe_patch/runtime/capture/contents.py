@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from probe_patch.runtime.capture.forms import Nulls
 from probe_patch.runtime.capture.looks import look_of_whole
-from probe_patch.runtime.checksum_texts import CrcTexts, XorTexts, crc_member, xor_member
+from probe_patch.runtime.checksum_texts import NULL_CRC, NULL_XOR, CrcTexts, XorTexts
 from probe_patch.runtime.number_texts import NumberForm, NumberTexts
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
 from probe_patch.runtime.stats.table import NO_ROW, StatisticsTable
@@ -160,7 +160,7 @@ class WithCrc(Contents):
 
     def nothing(self) -> Nulls:
         self._checksums = []
-        return Nulls(self._numbers.nothing().before, crc_member(None))
+        return Nulls(self._numbers.nothing().before, NULL_CRC)
 
 
 class Xor(Contents):
@@ -186,4 +186,4 @@ class Xor(Contents):
 
     def nothing(self) -> Nulls:
         self._checksums = []
-        return Nulls(xor_member(None))
+        return Nulls(NULL_XOR)

@@ -1,4 +1,5 @@
 cimport cython
+from probe_patch.runtime.ascii_text cimport AsciiText
 cdef class Look:
     cdef public str before, after
     cdef public object kind
@@ -9,16 +10,18 @@ cdef class TensorRecord:
 @cython.locals(record=TensorRecord)
 cpdef TensorRecord tensor_record(long number)
 cdef class Taken:
-    cpdef str text(self, long place, Look look, str end)
+    cpdef add(self, AsciiText text, long place, Look look)
+    cpdef add_last(self, AsciiText text, long place)
     cpdef object counts(self, long place)
 cdef class Nulls(Taken):
-    cdef public str before, after
-    cpdef str text(self, long place, Look look, str end)
+    cdef public str before, last
+    cpdef add(self, AsciiText text, long place, Look look)
+    cpdef add_last(self, AsciiText text, long place)
 cdef class TensorTexts:
     cdef long _first
     cdef list _looks
     cdef dict _files
     cdef Taken _taken
-    @cython.locals(place=long, end=str)
-    cpdef str text(self, TensorRecord record)
+    @cython.locals(place=long)
+    cpdef add(self, AsciiText text, TensorRecord record)
     cpdef object counts(self, TensorRecord record)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from probe_patch.runtime.ascii_text import AsciiText
     from probe_patch.runtime.stats.rows import Counts
     from probe_patch.runtime.tensor_files import TensorFile
 
@@ -98,13 +99,12 @@ class Taken:
 
     __slots__ = ()
 
-    def text(self, place: int, look: Look, end: str) -> str:
-        """The record of a tensor that looks like this, as JSON in dump.json's key order.
-
-        Args:
-            end: members to stand at its end, each behind a comma.
-        """
+    def add(self, text: AsciiText, place: int, look: Look) -> None:
+        """Write the record of a tensor that looks like this, in dump.json's key order, up to its last members."""
         raise NotImplementedError
+
+    def add_last(self, text: AsciiText, place: int) -> None:
+        """Write its last members, each behind a comma."""
 
     def counts(self, place: int) -> Counts | None:
         """How many of its values are NaN, infinite and zero; None where they were not counted."""
@@ -116,17 +116,22 @@ class Nulls(Taken):
 
     Attributes:
         before: the members before ``requires_grad``, each with a comma.
-        after: those at the record's end, each behind a comma.
+        last: those at the record's end, each behind a comma.
     """
 
-    __slots__ = ("after", "before")
+    __slots__ = ("before", "last")
 
-    def __init__(self, before: str, after: str = "") -> None:
+    def __init__(self, before: str, last: str = "") -> None:
         self.before = before
-        self.after = after
+        self.last = last
 
-    def text(self, place: int, look: Look, end: str) -> str:
-        return f"{look.before}{self.before}{look.after}{end}{self.after}}}"
+    def add(self, text: AsciiText, place: int, look: Look) -> None:
+        text.add(look.before)
+        text.add(self.before)
+        text.add(look.after)
+
+    def add_last(self, text: AsciiText, place: int) -> None:
+        text.add(self.last)
 
 
 class TensorTexts:
@@ -145,11 +150,14 @@ class TensorTexts:
         self._files = files
         self._taken = taken
 
-    def text(self, record: TensorRecord) -> str:
-        """The record as JSON."""
+    def add(self, text: AsciiText, record: TensorRecord) -> None:
+        """Write the record as JSON."""
         place = record.number - self._first
-        end = _file_member(self._files.get(record.number)) if self._files else ""
-        return self._taken.text(place, self._looks[place], end)
+        self._taken.add(text, place, self._looks[place])
+        if self._files:
+            text.add(_file_member(self._files.get(record.number)))
+        self._taken.add_last(text, place)
+        text.add("}")
 
     def counts(self, record: TensorRecord) -> Counts | None:
         """See ``Taken``."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias
 
 from torch import nn
 
@@ -10,7 +10,15 @@ Model: TypeAlias = nn.Module | Sequence[nn.Module]
 
 
 class CallName(Protocol):
-    """What is called; its entries in a dump are numbered per label, from 0."""
+    """What is called; its entries in a dump are numbered per label, from 0.
+
+    Attributes:
+        around_forward: what stands before and behind that number, between the label and the end of a forward's entry.
+        around_backward: the same of a backward's.
+    """
+
+    around_forward: ClassVar[tuple[str, str]]
+    around_backward: ClassVar[tuple[str, str]]
 
     @property
     def label(self) -> str:
@@ -30,13 +38,15 @@ class CallName(Protocol):
 class ModuleName:
     """``label`` is ``Module.{qualname}.{Class}``; of a root, ``Module.{Class}``."""
 
+    around_forward: ClassVar = (".forward.", "")
+    around_backward: ClassVar = (".backward.", "")
     label: str
 
     def forward(self, call: int) -> str:
-        return f"{self.label}.forward.{call}"
+        return _entry(self.label, self.around_forward, call)
 
     def backward(self, call: int) -> str:
-        return f"{self.label}.backward.{call}"
+        return _entry(self.label, self.around_backward, call)
 
     def parameters_gradient(self, firing: int) -> str:
         """The entry of the gradients that one backward pass brings to the module's own parameters."""
@@ -47,13 +57,20 @@ class ModuleName:
 class FunctionName:
     """``label`` is ``{Prefix}.{function}``, such as ``Functional.linear`` or ``Tensor.__add__``."""
 
+    around_forward: ClassVar = (".", ".forward")
+    around_backward: ClassVar = (".", ".backward")
     label: str
 
     def forward(self, call: int) -> str:
-        return f"{self.label}.{call}.forward"
+        return _entry(self.label, self.around_forward, call)
 
     def backward(self, call: int) -> str:
-        return f"{self.label}.{call}.backward"
+        return _entry(self.label, self.around_backward, call)
+
+
+def _entry(label: str, around: tuple[str, str], call: int) -> str:
+    before, behind = around
+    return f"{label}{before}{call}{behind}"
 
 
 class NamedModule(NamedTuple):

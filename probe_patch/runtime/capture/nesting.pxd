@@ -15,6 +15,7 @@ cdef class Call:
     cdef public object frame
     cdef public object flow
     cpdef end(self)
+    cpdef dict give_record(self)
 cdef class Nesting:
     cdef object _is_open
     cdef list _open, _running

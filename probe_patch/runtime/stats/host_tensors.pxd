@@ -1,4 +1,4 @@
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from probe_patch.runtime.stats.table cimport DeviceRows
 
@@ -18,6 +18,16 @@ ctypedef struct DLTensor:
     int64_t* shape
     int64_t* strides
     uint64_t byte_offset
+
+ctypedef struct DLPackExchangeAPI:
+    uint32_t major
+    uint32_t minor
+    void* earlier
+    void* allocate
+    void* managed_from
+    void* managed_to
+    void* look
+    void* stream
 
 ctypedef struct Met:
     int64_t[MOST_WORDS] key

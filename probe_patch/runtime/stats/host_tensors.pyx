@@ -24,16 +24,6 @@ cdef enum:
 # Odd, and its upper bits are mixed.
 cdef uint64_t MULTIPLIER = 0x9E3779B97F4A7C15ULL
 
-ctypedef struct DLPackExchangeAPI:
-    uint32_t major
-    uint32_t minor
-    void* earlier
-    void* allocate
-    void* managed_from
-    void* managed_to
-    void* look
-    void* stream
-
 cdef class HostTensors:
     """Measures whole tensors as they come.
 

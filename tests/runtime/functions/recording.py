@@ -1,6 +1,5 @@
 """Runs some work while its functions are recorded."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from probe_patch.runtime.capture.selection import Selection
 from probe_patch.runtime.capture.wanted import Wanted
 from probe_patch.runtime.problems import Problem, Problems
 from probe_patch.runtime.store import Store
+from tests.runtime.dumps import entries_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Recording:
     def stop(self) -> Recorded:
         self._capture.detach()
         self._store.flush()
-        data = json.loads("{" + ",".join(self._store.lines) + "}")
+        data = entries_of(self._store.lines)
         return Recorded(data, self._store.parents(), self._store.problems.all())
 
 

@@ -1,14 +1,19 @@
 """CRC-32 of tensors on the host, read where they are, by the quickest library that is installed."""
 
+from __future__ import annotations
+
 import zlib
 from collections.abc import Callable
 from importlib import import_module
-from typing import Final, TypeAlias
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from probe_patch.runtime.stats.checksums.host_memory import memory
 from probe_patch.runtime.stats.checksums.layout import PIECE_ELEMENTS, flat, is_flat, pieces
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from probe_patch.runtime.stats.checksums.host_bytes import HostBytes
 
 Crc32: TypeAlias = Callable[[memoryview, int], int]
 
@@ -31,12 +36,27 @@ def quickest_crc32() -> Crc32:
 _crc32: Crc32 = quickest_crc32()
 
 
+def _host_bytes() -> HostBytes | None:
+    try:
+        from probe_patch.runtime.stats.checksums.host_bytes import HostBytes
+
+        return HostBytes()
+    except (ImportError, AttributeError):
+        return None
+
+
+_bytes: HostBytes | None = _host_bytes()
+
+
 def crc32(values: Tensor) -> int:
     """zlib's CRC-32 of the bytes; of none, 0.
 
     Args:
         values: plain, readable and on the host; of any dtype, shape and strides.
     """
+    whole = None if _bytes is None else _bytes.of(values)
+    if whole is not None:
+        return _crc32(whole, 0)
     if is_flat(values):
         size = values.nbytes
         return _crc32(memory(values.data_ptr(), size), 0) if size else 0

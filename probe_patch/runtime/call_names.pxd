@@ -1,0 +1,7 @@
+cimport cython
+from probe_patch.runtime.ascii_text cimport AsciiText
+from probe_patch.runtime.capture.nesting cimport Call
+cpdef add_forward(AsciiText text, Call call)
+cpdef add_backward(AsciiText text, Call call)
+@cython.locals(before=str, behind=str)
+cdef _add(AsciiText text, object label, tuple around, long number)

@@ -1,0 +1,8 @@
+cimport cython
+from probe_patch.runtime.ascii_text cimport AsciiText
+from probe_patch.runtime.capture.forms cimport TensorTexts
+from probe_patch.runtime.json_text cimport JsonStyle
+@cython.locals(text=AsciiText)
+cpdef str record_text(object record, TensorTexts tensors, JsonStyle style)
+@cython.locals(before=str)
+cpdef add_record(AsciiText text, object record, TensorTexts tensors, JsonStyle style)
