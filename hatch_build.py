@@ -40,6 +40,8 @@ _LEVELS = {"v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4", "-mprefer-vec
 _MODULE_FLAGS = ("-O1", "-DNDEBUG", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-fvisibility=hidden", "-w", "-shared")
 # Annotations are for mypy: an int of theirs may be longer than C's.
 _DIRECTIVES = {"annotation_typing": False, "auto_pickle": False, "binding": True}
+# What these make is made by the ten thousand and is in no cycle that lasts: the garbage collector need not look at it.
+_WITHOUT_CYCLES = {f"probe_patch/runtime/capture/{name}" for name in ("arrivals", "moments", "shares", "walks")}
 _SECONDS = 300
 
 
@@ -207,6 +209,9 @@ def _translated(root: Path, module: str, elsewhere: Path) -> tuple[Path, str, Pa
     options = compiling.CompilationOptions(
         output_file=str(written), include_path=[str(root)], language_level=3, compiler_directives=_DIRECTIVES
     )
+    # As an option Cython does not know it: it is for single classes, in their own source.
+    if module in _WITHOUT_CYCLES:
+        options.compiler_directives = options.compiler_directives | {"no_gc": True}
     try:
         result = compiling.compile_single(
             str(build_stamp.source_of(root, module)), options, full_module_name=module.replace("/", ".")

@@ -284,7 +284,7 @@ def test_hooks_of_graphs_that_are_gone_are_forgotten(tmp_path: Path, replace: Re
         model(ones(2, 4))
     assert debugger.service._recording is not None
     capture: Any = debugger.service._recording[0]
-    assert len(capture._session.gradients._handles) < 100
+    assert len(capture._session.gradients._hooked) < 100
     debugger.stop()
 
 

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from probe_patch.runtime import dump as dump_module
+from probe_patch.runtime.capture.arrivals import Arrival
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
+from probe_patch.runtime.capture.gradients import Gradients
 from probe_patch.runtime.capture.nesting import Call
 from probe_patch.runtime.capture.records import Recorder
+from probe_patch.runtime.capture.shares import Passing
 from probe_patch.runtime.capture.stacks import CallStacks
-from probe_patch.runtime.capture.tensor_hooks import GradientHook
 from probe_patch.runtime.debugger import PrecisionDebugger
 from probe_patch.runtime.files import write_atomically
 from probe_patch.runtime.stats.table import StatisticsTable
@@ -135,37 +136,29 @@ def test_a_modules_hook_that_will_not_go_does_not_keep_the_others(debugger: Prec
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
-@pytest.mark.parametrize(
-    ("kind", "number", "all_of_them"),
-    # Six parameters, and then three outputs, of which two are those of two modules each; and three nodes.
-    [(GradientHook, 7, 6 + 3), (RemovableHandle, 1, 3)],
-    ids=["a tensor's", "a node's"],
-)
+# Of the first module that ends: its output's, then its node's.
+@pytest.mark.parametrize("number", [1, 2], ids=["a tensor's", "a node's"])
 def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
-    debugger: PrecisionDebugger,
-    tmp_path: Path,
-    replace: Replace,
-    kind: Any,
-    number: int,
-    all_of_them: int,
+    debugger: PrecisionDebugger, tmp_path: Path, replace: Replace, number: int
 ) -> None:
     model = Mlp()
     debugger.start(model)
     output = model(ones(2, 4).requires_grad_())
-    original, calls = kind.remove, []
+    original, met = Gradients._take_off, []
 
-    def one_fails(hook: Any) -> None:
-        calls.append(hook)
-        if len(calls) == number:
+    def one_fails(gradients: Gradients, hooks: Any) -> None:
+        met.append([type(hook) for hook in hooks.values()])
+        if len(met) == number:
             raise RuntimeError("broken on purpose")
-        original(hook)
+        original(gradients, hooks)
 
-    replace(kind, "remove", one_fails)
+    replace(Gradients, "_take_off", one_fails)
     debugger.stop()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())
     assert not output._backward_hooks
-    assert len(calls) == all_of_them
+    # Two of the three outputs are those of two modules each.
+    assert met == [[Arrival], [Passing]] * 3
     assert problems_of(read_dump(tmp_path / "dump/step0/rank0")) == {"removing a hook": 1}
 
 
@@ -249,7 +242,7 @@ FAULTS: dict[str, tuple[str, frozenset[str]]] = {
         f"{CAPTURE}gradients.Gradients.after",
         frozenset({"L0", "L1", "mix"}),
     ),
-    "a gradient that cannot be taken": (f"{CAPTURE}gradients.Gradients.takes", frozenset({"L0", "L1", "mix"})),
+    "a gradient that cannot be taken": (f"{CAPTURE}gradients.Gradients.begin", frozenset({"L0", "L1", "mix"})),
     "a parameter's gradient": ("probe_patch.runtime.store.Store.parameters_gradient", frozenset({"L0", "mix"})),
     "a value that cannot be saved": (f"{CAPTURE}records.Recorder.saved", frozenset({"debug"})),
     "a call stack": (f"{CAPTURE}stacks.CallStacks.add", frozenset({"L0", "L1", "mix"})),

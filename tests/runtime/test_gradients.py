@@ -92,6 +92,39 @@ def test_a_module_passes_its_own_share_on_and_not_what_others_do(recorded: Recor
         )
 
 
+def test_what_a_first_pass_does_not_reach_is_taken_of_a_later_one(recorded: Recorded) -> None:
+    bias, x, weight = varied(2), varied(3, 4), varied(4, 2)
+
+    def run(_: object) -> None:
+        total = torch.addmm(bias, x, weight).square().sum()
+        torch.autograd.grad(total, bias, retain_graph=True)
+        total.backward()  # type: ignore[no-untyped-call]
+
+    (entry,) = [entry for name, entry in recorded(Mlp(), run, "L1").data.items() if "addmm" in name]
+    expected = grad(torch.addmm(bias, x, weight).square().sum(), bias, x, weight)
+    assert [of(part) for part in entry["output"]] == [numbers(gradient) for gradient in expected]
+
+
+def test_what_one_node_has_given_has_a_share_each(recorded: Recorded) -> None:
+    given = varied(3, 4, 4)
+
+    def product(bias: Tensor, x: Tensor, y: Tensor) -> Any:
+        return torch.addmm(bias, x, y).square().sum()
+
+    dump = recorded(Mlp(), lambda _: product(*(given * 2).unbind(0)).backward(), "L1")
+    (entry,) = [entry for name, entry in dump.data.items() if "addmm" in name]
+    parts = [part.detach().requires_grad_() for part in (given * 2).unbind(0)]
+    assert [of(part) for part in entry["output"]] == [numbers(one) for one in grad(product(*parts), *parts)]
+
+
+def test_a_tensor_that_is_several_inputs_has_one_share_at_each(recorded: Recorded) -> None:
+    x = varied(4, 4)
+    run: Run = lambda _: torch.addmm(x, x, x).square().sum().backward()  # type: ignore[no-untyped-call]  # noqa: E731
+    (entry,) = [entry for name, entry in recorded(Mlp(), run, "L1").data.items() if "addmm" in name]
+    expected = grad(torch.addmm(x, x, x).square().sum(), x)
+    assert [of(part) for part in entry["output"]] == [numbers(gradient) for gradient in expected * 3]
+
+
 class Residual(nn.Module):
     """``x`` is used three times inside: as it is, through ``inner``, and squared."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probe_patch.runtime.capture.moments import GradientNow
-from probe_patch.runtime.capture.tensor_hooks import GradientHook
+from probe_patch.runtime.capture.tensor_hooks import TensorHook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,62 +17,80 @@ if TYPE_CHECKING:
 
 
 class Awaited:
-    """One call's output at which a gradient shall arrive, and the inputs of the call which it is as well."""
+    """One call's output at which a gradient shall arrive, and the inputs of the call which it is as well.
 
-    __slots__ = ("backward", "handed_on", "output")
+    Attributes:
+        later: the next one who awaits what arrives at the same tensor.
+    """
+
+    __slots__ = ("backward", "handed_on", "later", "output")
 
     def __init__(self, backward: Backward, output: int, handed_on: Sequence[int]) -> None:
         self.backward = backward
         self.output = output
         self.handed_on = handed_on
+        self.later: Awaited | None = None
 
 
-class Arrival(GradientHook):
+class Arrival(TensorHook):
     """The hook of one tensor: an output of one call, or of several that hand it on. It takes the first gradient alone:
-    a later backward pass through the same graph brings others."""
+    a later backward pass through the same graph brings others.
 
-    __slots__ = ("_awaited",)
+    Attributes:
+        session: whose it is.
+    """
+
+    __slots__ = ("_awaited", "_latest", "session")
 
     def __init__(self, session: Session, awaited: Awaited) -> None:
-        self._session = session
-        self._awaited = [awaited]
-
-    def if_on(self) -> Arrival | None:
-        """Itself; None once neither the tensor nor its node is there to call it."""
-        return None if self._hooks() is None else self
+        self.session = session
+        self._awaited: Awaited | None = awaited
+        self._latest: Awaited | None = awaited
 
     @property
     def backwards(self) -> Iterator[Backward]:
         """To which something may come from here."""
-        return (awaited.backward for awaited in self._awaited)
+        awaited = self._awaited
+        while awaited is not None:
+            yield awaited.backward
+            awaited = awaited.later
 
     def join(self, session: Session, awaited: Awaited) -> bool:
         """Let one more have what comes next. False where it is another recording's."""
-        if session is not self._session:
+        if session is not self.session:
             return False
-        self._awaited.append(awaited)
+        latest = self._latest
+        if latest is None:
+            self._awaited = awaited
+        else:
+            latest.later = awaited
+        self._latest = awaited
         return True
 
     def __call__(self, gradient: Tensor) -> None:
-        if self._awaited:
-            self.take(gradient)
-            self._awaited = []
+        if self._awaited is not None:
+            self.take(self.session, gradient)
+            self._awaited = self._latest = None
 
     def _take(self, gradient: Tensor) -> None:
-        session = self._session
+        session = self.session
         now = GradientNow(session.store.recorder, gradient)
-        for awaited in self._awaited:
+        awaited = self._awaited
+        while awaited is not None:
             try:
                 _take(session, awaited, now)
-            except Exception as error:  # noqa: PERF203
+            except Exception as error:
                 session.store.problems.note("recording a gradient", error)
+            awaited = awaited.later
 
 
 def _take(session: Session, awaited: Awaited, gradient: GradientNow) -> None:
     backward, output, handed_on = awaited.backward, awaited.output, awaited.handed_on
     call = backward.call
     session.nesting.flowing = call.during
-    if session.gradients.takes(backward):
+    if backward.is_taken is None:
+        session.gradients.begin(backward)
+    if backward.is_taken:
         if session.takes_inputs:
             backward.arrived[output] = gradient.arrived(call, output)
         if handed_on and session.takes_outputs:

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 import torch
 from torch import Tensor
 
 from probe_patch.runtime.capture.arrivals import Arrival, Awaited
-from probe_patch.runtime.capture.backward import Backward, Edge, edge_of
+from probe_patch.runtime.capture.backward import LEAF, NOTHING, Backward
 from probe_patch.runtime.capture.nested import tensors_in
-from probe_patch.runtime.capture.shares import Share, nodes_that_pass_on, passing_of, watch
-from probe_patch.runtime.capture.tensor_hooks import latest_hook
+from probe_patch.runtime.capture.shares import Passing, Share, watch
+from probe_patch.runtime.capture.tensor_hooks import are_ours, make_hooks, unmake_hooks
+from probe_patch.runtime.capture.walks import nodes_that_pass_on
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.utils.hooks import RemovableHandle
+    from collections.abc import Collection, Sequence
 
     from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
@@ -39,42 +39,55 @@ class Gradients:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._handles: list[RemovableHandle | Arrival] = []
+        self._store = session.store
+        # The dictionaries of hooks, of tensors and of nodes, that ours are in, and the tensors that had none before.
+        self._hooked: list[ref[Any]] = []
+        self._tensors: list[ref[Tensor]] = []
+        self._watched = 0
         self._unfinished: dict[int, list[Share]] = {}
 
     def before(self, call: Call, args: tuple[Any, ...]) -> Backward | None:
         """Look at the inputs, which the call may overwrite. None where nothing can flow back, or not as itself."""
-        if not self._session.ran_with_gradients or _get_level() is not None:
+        if not self._session.ran_with() or _get_level() is not None:
             return None
         # Nothing is computed, only looked at; but a torch function mode would see even that.
-        return Backward(call, tensors_in(args))
+        return Backward(call, tensors_in(args), self._watched)
 
     def after(self, backward: Backward, output: object) -> None:
         """Hook what the call has made."""
         outputs = [output] if isinstance(output, Tensor) else _parts(output)
-        inputs, backward.edges = backward.edges, []
         backward.arrived = [None] * len(outputs)
-        edges: list[Edge] = []
-        for index, tensor in enumerate(outputs):
-            if tensor.requires_grad:
-                edge = edge_of(tensor)
-                edges.append(edge)
-                is_handed_on = edge in inputs
-                handed_on = [i for i, behind in enumerate(inputs) if behind == edge] if is_handed_on else ()
-                self._await(tensor, Awaited(backward, index, handed_on))
-        if edges and backward.passed_on:
-            self._watch_shares(backward, inputs, edges)
+        made: list[Any] = []
+        hands_on: list[int] = []
+        flows = False
+        index = -1
+        for tensor in outputs:
+            index += 1
+            node: Any = tensor.grad_fn
+            if node is None and not tensor.requires_grad:
+                continue
+            flows = True
+            number = LEAF if node is None else tensor.output_nr
+            handed_on = _places(backward, tensor if node is None else node, number)
+            if handed_on:
+                hands_on += handed_on
+            elif node is not None:
+                made.append(node)
+            self._await(tensor, node, Awaited(backward, index, handed_on))
+        if flows and backward.passed_on:
+            # An edge that is handed on ends the walk too: what lies behind it is not the call's.
+            self._watch_shares(backward, hands_on, made)
         # Only now are all identities of leaves used up.
-        backward.leaves = []
+        backward.behind = backward.numbers = NOTHING
 
-    def takes(self, backward: Backward) -> bool:
-        """Whether this backward, to which something has just arrived, is recorded."""
-        if backward.is_taken is None:
-            store = self._session.store
-            backward.is_taken = store.selection.begin_backward(backward.call) and store.admits(backward.call.backward)
-            if backward.is_taken:
-                store.add_backward(backward)
-        return backward.is_taken
+    def begin(self, backward: Backward) -> None:
+        """Something has arrived at this backward for the first time: find out whether it is recorded."""
+        store, call = self._store, backward.call
+        # The name is made in vain where all are admitted.
+        is_taken = store.selection.begin_backward(call) and (store._most_entries is None or store.admits(call.backward))
+        backward.is_taken = is_taken
+        if is_taken:
+            store.add_backward(backward)
 
     def finish_after_pass(self, share: Share, graph_pass: int) -> None:
         """Have the share finished when this backward pass is over. In one that fails it never is."""
@@ -91,26 +104,46 @@ class Gradients:
         The caller holds ``store.lock``.
         """
         found: set[Backward] = set()
-        handles: list[RemovableHandle | Arrival] = []
-        for handle in self._handles:
-            hook = handle.if_on() if isinstance(handle, Arrival) else passing_of(handle)
-            if hook is not None:
+        hooked: list[ref[Any]] = []
+        for reference in self._hooked:
+            ours = self._ours(reference())
+            if ours:
+                hooked.append(reference)
+            for _, hook in ours:
                 found.update(hook.backwards)
-                handles.append(handle)
-        self._handles = handles
+        self._hooked = hooked
+        self._tensors = [reference for reference in self._tensors if reference() is not None]
         return found
 
     def remove(self) -> None:
         """Take the hooks off; of a pass that is still running or has failed, shares that are not whole are left out."""
         self._unfinished = {}
-        handles, self._handles = self._handles, []
+        hooked, self._hooked = self._hooked, []
+        tensors, self._tensors = self._tensors, []
         # Hands are laid on tensors, which a torch function mode of the run's would see.
         with torch._C.DisableTorchFunction():
-            for handle in handles:
+            for reference in hooked:
                 try:
-                    handle.remove()
+                    self._take_off(reference())
                 except Exception as error:  # noqa: PERF203
-                    self._session.store.problems.note("removing a hook", error)
+                    self._store.problems.note("removing a hook", error)
+            for tensor in tensors:
+                try:
+                    unmake_hooks(tensor())
+                except Exception as error:  # noqa: PERF203
+                    self._store.problems.note("removing a hook", error)
+
+    def _take_off(self, hooks: Any) -> None:
+        for key, _ in self._ours(hooks):
+            hooks.pop(key, None)
+
+    def _ours(self, hooks: Any) -> list[tuple[Any, Arrival | Passing]]:
+        """Of a tensor's or a node's hooks, the session's, with their keys; of hooks that are gone there are none."""
+        found = []
+        for key, hook in list(hooks.items()) if hooks else ():
+            if isinstance(hook, Arrival | Passing) and hook.session is self._session:
+                found.append((key, hook))
+        return found
 
     def _finish_pass(self, graph_pass: int) -> None:
         if not self._session.enter():
@@ -119,41 +152,47 @@ class Gradients:
             for share in self._unfinished.pop(graph_pass, []):
                 share.finish()
         except Exception as error:
-            self._session.store.problems.note("recording a gradient", error)
+            self._store.problems.note("recording a gradient", error)
         finally:
             self._session.leave()
 
-    def _await(self, tensor: Tensor, awaited: Awaited) -> None:
+    def _await(self, tensor: Tensor, node: Any, awaited: Awaited) -> None:
         """Take the next gradient that arrives at the tensor; with others who await it, where it comes to all alike."""
-        latest = latest_hook(tensor)
-        if type(latest) is Arrival and latest.join(self._session, awaited):
-            return
+        hooks: Any = tensor._backward_hooks
+        if hooks:
+            latest = next(reversed(hooks.values()))
+            if type(latest) is Arrival and latest.join(self._session, awaited):
+                return
+        if hooks is None:
+            hooks = make_hooks(tensor, node)
+            self._tensors.append(ref(tensor))
+        elif are_ours(hooks):
+            self._tensors.append(ref(tensor))
         arrival = Arrival(self._session, awaited)
-        arrival.put_on(tensor)
-        self._handles.append(arrival)
+        hooks[arrival] = arrival
+        self._hooked.append(ref(hooks))
 
-    def _watch_shares(self, backward: Backward, inputs: Sequence[Edge | None], outputs: Sequence[Edge]) -> None:
-        # An edge that is handed on ends the walk too: what lies behind it is not the call's.
-        ends: dict[Edge, Share | None] = {}
-        for number, edge in enumerate(inputs):
-            if edge is None:
-                continue
-            if edge in ends:
-                share = ends[edge]
-                if share is not None:
-                    share.inputs.append(number)
-            elif edge in outputs:
-                ends[edge] = None
-            else:
-                ends[edge] = Share(self._session, backward, number)
-                backward.shares += 1
-        if backward.shares == 0:
-            return
-        for node, shares in nodes_that_pass_on(outputs, ends, backward.since):
-            handle = watch(self._session, node, shares)
-            if handle is not None:
-                self._handles.append(handle)
+    def _watch_shares(self, backward: Backward, hands_on: Collection[int], outputs: Sequence[Any]) -> None:
+        may_be_watched = self._watched != backward.watched
+        for node, parts in nodes_that_pass_on(self._session, backward, hands_on, outputs):
+            hooks = watch(self._session, node, parts, may_be_watched)
+            if hooks is not None:
+                self._watched += 1
+                self._hooked.append(hooks)
 
 
 def _parts(output: object) -> list[Tensor]:
     return tensors_in(output if isinstance(output, tuple) else (output,))
+
+
+def _places(backward: Backward, node: Any, number: int) -> Sequence[int]:
+    """Which of a call's inputs send their gradients to where one of its outputs does: those that it is as well."""
+    found: list[int] | None = None
+    place = -1
+    for behind in backward.behind:
+        place += 1
+        if behind is node and backward.numbers[place] == number:
+            if found is None:
+                found = []
+            found.append(place)
+    return () if found is None else found

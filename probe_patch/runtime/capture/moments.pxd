@@ -1,3 +1,4 @@
+cimport cython
 from probe_patch.runtime.capture.nesting cimport Call
 from probe_patch.runtime.capture.records cimport Recorder
 cdef class GradientNow:

@@ -20,9 +20,17 @@ def tensors_in(values: tuple[Any, ...]) -> list[Tensor]:
     for value in values:
         if isinstance(value, Tensor):
             tensors.append(value)
-        elif isinstance(value, _HOLDERS):
+        elif isinstance(value, _HOLDERS) and _may_hold_tensors(value):
             return list(_tensors_inside(values))
     return tensors
+
+
+def _may_hold_tensors(value: Any) -> bool:
+    """Whether there are not just numbers and the like in it, as in a shape."""
+    for part in value.values() if isinstance(value, dict) else value:
+        if isinstance(part, Tensor) or isinstance(part, _HOLDERS):  # noqa: SIM101
+            return True
+    return False
 
 
 def _tensors_inside(values: tuple[Any, ...]) -> Iterator[Tensor]:

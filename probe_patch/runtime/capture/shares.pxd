@@ -1,29 +1,39 @@
 cimport cython
-from probe_patch.runtime.store cimport Store
-from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.backward cimport Backward
 from probe_patch.runtime.capture.moments cimport GradientNow
+from probe_patch.runtime.capture.session cimport Session
+from probe_patch.runtime.store cimport Store
 cdef object _current_graph_task_id
 cdef class Share:
     cdef Session _session
     cdef object _sum
-    cdef public object _pass
-    cdef long _missing
+    cdef object _pass
+    cdef long _missing, _number
+    cdef tuple _others
     cdef public Backward backward
-    cdef public list inputs
     cdef public long parts
     cdef public bint is_over
+    cdef is_of_input_too(self, long number)
     cpdef add(self, object gradient)
     cpdef give_up(self)
     cpdef finish(self)
-    @cython.locals(session=Session, backward=Backward)
+    @cython.locals(session=Session, backward=Backward, number=long, store=Store)
     cpdef record(self, GradientNow gradient)
+cdef class Part:
+    cdef public long number
+    cdef public Share share
+    cdef public Part later
 cdef class Passing:
-    cdef Session _session
-    cdef public list _shares
-    @cython.locals(store=Store, share=Share, now=dict, gradient=GradientNow)
-    cdef _take(self, list shares, tuple passed_on)
-    cpdef bint join(self, Session session, list shares) except -1
-cpdef object watch(Session session, object node, list shares)
-@cython.locals(share=Share, waiting=list, shares=list, passing=list, seen=set)
-cpdef list nodes_that_pass_on(list outputs, dict ends, long since)
+    cdef public Session session
+    cdef Part _first
+    @cython.locals(last=Part)
+    cpdef bint join(self, Session session, Part first) except -1
+@cython.locals(part=Part)
+cdef _take_all(Session session, Part first, tuple passed_on)
+@cython.locals(share=Share, number=long, gradient=GradientNow)
+cdef _take(Session session, Part part, tuple passed_on, list now)
+@cython.locals(part=Part)
+cdef _give_up(Part first)
+@cython.locals(part=Part, first_to_come=Part, latest=Part)
+cdef Part _those_to_come(Part first)
+cpdef object watch(Session session, object node, Part first, bint may_be_watched)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import torch
 from torch._C import _current_graph_task_id
 
-from probe_patch.runtime.capture.backward import LEAF
 from probe_patch.runtime.capture.moments import GradientNow
 from probe_patch.runtime.stats.plain import is_dtensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from torch import Tensor
     from torch.autograd.graph import Node
-    from torch.utils.hooks import RemovableHandle
 
-    from probe_patch.runtime.capture.backward import Backward, Edge
+    from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.session import Session
-
-_ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
 
 
 class Share:
@@ -29,22 +24,26 @@ class Share:
 
     Attributes:
         backward: what the share is a part of.
-        inputs: which of the call's inputs the tensor is.
         parts: how many parts a backward pass through everything brings.
         is_over: whether nothing more is taken.
     """
 
-    __slots__ = ("_missing", "_pass", "_session", "_sum", "backward", "inputs", "is_over", "parts")
+    __slots__ = ("_missing", "_number", "_others", "_pass", "_session", "_sum", "backward", "is_over", "parts")
 
     def __init__(self, session: Session, backward: Backward, number: int) -> None:
         self._session = session
         self.backward = backward
+        self._number = number
+        self._others: tuple[int, ...] = ()
         self._sum: Tensor | None = None
         self._pass = -1
         self._missing = 0
-        self.inputs = [number]
         self.parts = 0
         self.is_over = False
+
+    def is_of_input_too(self, number: int) -> None:
+        """The tensor is this input of the call as well."""
+        self._others += (number,)
 
     def add(self, gradient: Tensor | None) -> None:
         """Add one of several parts. Called in a backward pass, by one who has entered the session."""
@@ -75,140 +74,161 @@ class Share:
     def record(self, gradient: GradientNow) -> None:
         """Record the whole share."""
         self.is_over = True
-        session, backward = self._session, self.backward
-        if session.gradients.takes(backward) and session.takes_outputs:
-            for number in self.inputs:
+        session, backward, number = self._session, self.backward, self._number
+        if backward.is_taken is None:
+            session.gradients.begin(backward)
+        if backward.is_taken and session.takes_outputs:
+            backward.passed_on[number] = gradient.passed_on(backward.call, number)
+            for number in self._others:
                 backward.passed_on[number] = gradient.passed_on(backward.call, number)
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)
 
 
-Passed: TypeAlias = "list[tuple[int, Share]]"
-"""What a node passes on, by number: parts of these shares."""
+class Part:
+    """Something a node passes on that is a part of a share.
+
+    Attributes:
+        number: which of the gradients that the node passes on it is.
+        share: the share.
+        later: the next one that the same node brings.
+    """
+
+    __slots__ = ("later", "number", "share")
+
+    def __init__(self, number: int, share: Share) -> None:
+        self.number = number
+        self.share = share
+        self.later: Part | None = None
 
 
 class Passing:
-    """The hook of one node: some of the gradients it passes on are parts of shares, of one call or of several."""
+    """The hook of one node: some of the gradients it passes on are parts of shares, of one call or of several.
 
-    __slots__ = ("_session", "_shares")
+    Attributes:
+        session: whose it is.
+    """
 
-    def __init__(self, session: Session, shares: Passed) -> None:
-        self._session = session
-        self._shares = shares
+    __slots__ = ("_first", "session")
 
-    def join(self, session: Session, shares: Passed) -> bool:
+    def __init__(self, session: Session, first: Part) -> None:
+        self.session = session
+        self._first: Part | None = first
+
+    def join(self, session: Session, first: Part) -> bool:
         """Let those of another call come with it. False where that is not possible."""
-        if session is not self._session:
+        if session is not self.session:
             return False
-        self._shares += shares
+        last = self._first
+        if last is None:
+            self._first = first
+            return True
+        while last.later is not None:
+            last = last.later
+        last.later = first
         return True
 
     @property
     def backwards(self) -> Iterator[Backward]:
         """To which more may come from here."""
-        return (share.backward for _, share in self._shares if not share.is_over)
+        part = self._first
+        while part is not None:
+            if not part.share.is_over:
+                yield part.share.backward
+            part = part.later
 
     def __call__(self, passed_on: tuple[Tensor | None, ...], arrived: tuple[Tensor | None, ...]) -> None:
-        shares = self._shares
-        if not shares:
+        first = self._first
+        if first is None:
             return
-        if not self._session.enter():
-            for _, share in shares:
-                share.give_up()
+        session = self.session
+        if not session.enter():
+            _give_up(first)
             return
         try:
-            self._take(shares, passed_on)
-            self._shares = [one for one in shares if not one[1].is_over]
+            if first.later is None:
+                _take(session, first, passed_on, None)
+            else:
+                _take_all(session, first, passed_on)
+            self._first = _those_to_come(first)
         except Exception as error:
-            self._session.store.problems.note("recording a gradient", error)
+            session.store.problems.note("recording a gradient", error)
         finally:
-            self._session.leave()
-
-    def _take(self, shares: Passed, passed_on: tuple[Tensor | None, ...]) -> None:
-        store = self._session.store
-        now: dict[int, GradientNow] = {}
-        for number, share in shares:
-            if share.is_over:
-                continue
-            try:
-                part = passed_on[number]
-                if share.parts > 1:
-                    share.add(part)
-                elif part is not None:
-                    if number not in now:
-                        now[number] = GradientNow(store.recorder, part)
-                    share.record(now[number])
-            except Exception as error:
-                share.give_up()
-                store.problems.note("recording a gradient", error)
+            session.leave()
 
 
-def watch(session: Session, node: Node, shares: Passed) -> RemovableHandle | None:
-    """Have a node bring parts of these shares. None where a hook that it has already does that.
+def _take_all(session: Session, first: Part, passed_on: tuple[Tensor | None, ...]) -> None:
+    now: list[GradientNow | None] = [None] * len(passed_on)
+    part: Part | None = first
+    while part is not None:
+        _take(session, part, passed_on, now)
+        part = part.later
 
-    One that is the last of the node's: the run has no hook between, which could change what is passed on.
+
+def _take(
+    session: Session, part: Part, passed_on: tuple[Tensor | None, ...], now: list[GradientNow | None] | None
+) -> None:
+    share, number = part.share, part.number
+    if share.is_over:
+        return
+    try:
+        tensor = passed_on[number]
+        if share.parts > 1:
+            share.add(tensor)
+        elif tensor is not None:
+            gradient = None if now is None else now[number]
+            if gradient is None:
+                gradient = GradientNow(session.store.recorder, tensor)
+                if now is not None:
+                    now[number] = gradient
+            share.record(gradient)
+    except Exception as error:
+        share.give_up()
+        session.store.problems.note("recording a gradient", error)
+
+
+def _give_up(first: Part) -> None:
+    part: Part | None = first
+    while part is not None:
+        part.share.give_up()
+        part = part.later
+
+
+def _those_to_come(first: Part) -> Part | None:
+    """The parts of shares that are not over."""
+    part: Part | None = first
+    while part is not None and part.share.is_over:
+        part = part.later
+    first_to_come = latest = part
+    while latest is not None:
+        part = latest.later
+        while part is not None and part.share.is_over:
+            part = part.later
+        latest.later = part
+        latest = part
+    return first_to_come
+
+
+def watch(session: Session, node: Node, first: Part, may_be_watched: bool) -> Any:
+    """Have a node bring parts of these shares.
+
+    A hook that it has already, where it ``may_be_watched``, does that if it is the last of the node's: the run has no
+    hook between, which could change what is passed on.
+
+    Returns:
+        a weak reference to the node's hooks; None where there is one already.
     """
-    handle = node.register_hook(Passing(session, shares))
-    hooks: Any = handle.hooks_dict_ref()
-    if len(hooks) > 1:
-        latest = reversed(hooks.values())
+    handle: Any = node.register_hook(Passing(session, first))
+    hooks = handle.hooks_dict_ref
+    if may_be_watched:
+        latest = reversed(hooks().values())
         next(latest)
-        earlier = next(latest)
-        if type(earlier) is Passing and earlier.join(session, shares):
+        earlier = next(latest, None)
+        if type(earlier) is Passing and earlier.join(session, first):
             handle.remove()
             return None
-    return handle
-
-
-def passing_of(handle: RemovableHandle) -> Passing | None:
-    """The hook that ``watch`` has put on a node; None once the node is gone."""
-    hooks: Any = handle.hooks_dict_ref()
-    found: Passing | None = None if hooks is None else hooks.get(handle.id)
-    return found
-
-
-def nodes_that_pass_on(
-    outputs: Sequence[Edge], ends: Mapping[Edge, Share | None], since: int
-) -> list[tuple[Node, Passed]]:
-    """The nodes made since then that pass parts of shares on, with the numbers of what they pass.
-
-    Each share is told how many parts it has. ``ends`` are where the walk ends: with a share, or with none.
-    """
-    end_nodes = {node for node, _ in ends}
-    leaves = {node: share for (node, number), share in ends.items() if number == LEAF}
-    seen: set[Any] = {None}
-    waiting: list[Any] = []
-    for edge in outputs:
-        node, number = edge
-        if number != LEAF and edge not in ends and node not in seen and node._sequence_nr() >= since:
-            seen.add(node)
-            waiting.append(node)
-    passing: list[tuple[Node, Passed]] = []
-    while waiting:
-        node = waiting.pop()
-        shares: Passed = []
-        for number, edge in enumerate(node.next_functions):
-            behind = edge[0]
-            if behind in end_nodes and edge in ends:
-                share = ends[edge]
-            elif behind in seen:
-                continue
-            elif type(behind) is not _ACCUMULATE:
-                if behind._sequence_nr() >= since:
-                    seen.add(behind)
-                    waiting.append(behind)
-                continue
-            elif leaves:
-                share = leaves.get(id(behind.variable))
-            else:
-                continue
-            if share is not None:
-                share.parts += 1
-                shares.append((number, share))
-        if shares:
-            passing.append((node, shares))
-    return passing
+    return hooks
 
 
 def _can_be_added(one: Tensor, other: Tensor) -> bool:

@@ -1,12 +1,13 @@
 cimport cython
 from probe_patch.runtime.capture.session cimport Session
 cdef object is_compiling
-cdef class GradientHook:
-    cdef object __weakref__
+cdef class TensorHook:
+    cpdef take(self, Session session, object gradient)
+    cpdef _take(self, object gradient)
+cdef class GradientHook(TensorHook):
     cdef public Session _session
     cdef public object _hooks, _tensor
+    cpdef put_on(self, object tensor)
     cpdef remove(self)
-    @cython.locals(session=Session)
-    cpdef take(self, object gradient)
-    cpdef _take(self, object gradient)
-cpdef object latest_hook(object tensor)
+cpdef object make_hooks(object tensor, object node)
+cpdef unmake_hooks(object tensor)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from torch.compiler import is_compiling
 
@@ -14,52 +14,19 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.session import Session
 
 
-class GradientHook:
+class TensorHook:
     """A hook of ours on a tensor, which it does not keep alive. It never raises and lets every gradient pass as it is.
 
-    It is put on by hand, in the way of ``Tensor.register_hook``, which with its handle takes several times as long.
-    torch makes a tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was
-    none before ours, there is none after them.
+    Hooks are put on by hand, in the way of ``Tensor.register_hook``, which with its handle takes several times as long.
     """
 
-    __slots__ = ("__weakref__", "_hooks", "_session", "_tensor")
+    __slots__ = ()
 
     # Who saves the tensor is not warned of the hook.
     __torch_unserializable__ = True
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def put_on(self, tensor: Tensor) -> None:
-        """``tensor`` requires gradients. The caller has seen to it that no torch function mode is on."""
-        hooks: Any = tensor._backward_hooks
-        if hooks is None:
-            # An operation in place gives a tensor another node, and takes this dictionary off it.
-            tensor._backward_hooks = hooks = OrderedDict()
-            node = tensor.grad_fn
-            if node is not None:
-                node._register_hook_dict(tensor)
-            is_ours = True
-        else:
-            is_ours = bool(hooks) and all(isinstance(other, GradientHook) for other in hooks.values())
-        hooks[self] = self
-        self._hooks: weakref.ref[Any] = weakref.ref(hooks)
-        self._tensor = weakref.ref(tensor) if is_ours else None
-
-    def remove(self) -> None:
-        """Take it off again. Asks of the caller what ``put_on`` does."""
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self, None)
-        tensor = None if self._tensor is None else self._tensor()
-        if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
-            tensor._backward_hooks = None
-
-    def __call__(self, gradient: Tensor) -> None:
-        self.take(gradient)
-
-    def take(self, gradient: Tensor) -> None:
-        session = self._session
+    def take(self, session: Session, gradient: Tensor) -> None:
+        """What arrives is recorded in this session, if that is open."""
         if is_compiling() or not session.enter():
             return
         try:
@@ -72,6 +39,40 @@ class GradientHook:
     def _take(self, gradient: Tensor) -> None:
         """Record what arrives. The session is entered."""
         raise NotImplementedError
+
+
+class GradientHook(TensorHook):
+    """One that is taken off by itself.
+
+    torch makes a tensor's dictionary of hooks with the first one and leaves it when the last one goes. Where there was
+    none before ours, there is none after them.
+    """
+
+    __slots__ = ("_hooks", "_session", "_tensor")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def put_on(self, tensor: Tensor) -> None:
+        """``tensor`` requires gradients. The caller has seen to it that no torch function mode is on."""
+        hooks: Any = tensor._backward_hooks
+        is_ours = hooks is None or are_ours(hooks)
+        if hooks is None:
+            hooks = make_hooks(tensor, tensor.grad_fn)
+        hooks[self] = self
+        self._hooks: ref[Any] = ref(hooks)
+        self._tensor = ref(tensor) if is_ours else None
+
+    def remove(self) -> None:
+        """Take it off again. Asks of the caller what ``put_on`` does."""
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.pop(self, None)
+        if self._tensor is not None:
+            unmake_hooks(self._tensor())
+
+    def __call__(self, gradient: Tensor) -> None:
+        self.take(self._session, gradient)
 
 
 class FirstGradientHook(GradientHook):
@@ -89,11 +90,26 @@ class FirstGradientHook(GradientHook):
 
     def __call__(self, gradient: Tensor) -> None:
         if not self.has_fired:
-            self.take(gradient)
+            self.take(self._session, gradient)
             self.has_fired = True
 
 
-def latest_hook(tensor: Tensor) -> object:
-    """The hook that would run last of those on the tensor; None where there is none."""
-    hooks = tensor._backward_hooks
-    return next(reversed(hooks.values())) if hooks else None
+def make_hooks(tensor: Tensor, node: Any) -> Any:
+    """The dictionary of a tensor's hooks, where it has none yet; ``node`` is the one behind it, None of a leaf."""
+    # An operation in place gives a tensor another node, and takes this dictionary off it.
+    hooks: Any = OrderedDict()
+    tensor._backward_hooks = hooks
+    if node is not None:
+        node._register_hook_dict(tensor)
+    return hooks
+
+
+def unmake_hooks(tensor: Tensor | None) -> None:
+    """Take the dictionary off a tensor that had none before ours and is still there, if nobody's hook is in it."""
+    if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
+        tensor._backward_hooks = None
+
+
+def are_ours(hooks: Any) -> bool:
+    """Whether there are hooks, and ours alone, so that there was no dictionary before them."""
+    return bool(hooks) and all(isinstance(hook, TensorHook) for hook in hooks.values())
