@@ -119,7 +119,7 @@ def test_a_dump_path_that_cannot_be_made_is_said_and_the_model_stays_untouched(
 class Sticky(OrderedDict[int, Any]):
     """Hooks of a module that will not go."""
 
-    def pop(self, *_: object) -> Any:
+    def __delitem__(self, _: int) -> None:
         raise RuntimeError("broken on purpose")
 
 

@@ -474,5 +474,6 @@ TREES = {
 @pytest.mark.parametrize("tree", TREES)
 def test_modules_have_the_names_that_torch_gives_them(tree: str) -> None:
     root = TREES[tree]
-    expected = [(f"Module.{name}" if name else "Module", id(module)) for name, module in root.named_modules()]
-    assert [(named.path, id(named.module)) for named in named_modules(root)] == expected
+    names = [(f"Module.{name}" if name else "Module", module) for name, module in root.named_modules()]
+    expected = [(f"{name}.{type(module).__name__}", id(module)) for name, module in names]
+    assert [(named.name.label, id(named.module)) for named in named_modules(root)] == expected

@@ -129,7 +129,7 @@ def test_a_hook_that_is_called_after_it_was_removed_records_nothing() -> None:
     (after,) = model.inner._forward_hooks.values()
     capture.detach()
     before(model.inner, (ones(1),), {})
-    after(model.inner, (ones(1),), {}, ones(1))
+    after(model.inner, (ones(1),), ones(1))
     store.flush()
     assert (texts_of(store.lines), store.parents(), store.recorder.tensors) == ([], {}, 0)
 

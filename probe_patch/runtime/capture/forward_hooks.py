@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Callable
 
 HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks")
@@ -28,28 +28,40 @@ class ForwardHooks:
         self._number = RemovableHandle(OrderedDict()).id
         self._modules: list[weakref.ref[nn.Module]] = []
         self._handles: list[RemovableHandle] = []
+        self._as_torch: dict[type, bool] = {}
 
-    def before(self, module: nn.Module, hook: Callable[..., None], *, with_kwargs: bool = False) -> None:
-        """Have the hook called before each forward, as the last of those that are there now."""
-        if type(module).register_forward_pre_hook is not nn.Module.register_forward_pre_hook:
-            self._handles.append(module.register_forward_pre_hook(hook, with_kwargs=with_kwargs))
+    def before(self, module: nn.Module, reference: weakref.ref[nn.Module], hook: Callable[..., None]) -> None:
+        """Have the hook called before each forward, as the last of those that are there now; ``after`` comes later.
+
+        Args:
+            reference: to the module.
+        """
+        if not self._are_entered(type(module)):
+            self._handles.append(module.register_forward_pre_hook(hook))
             return
-        self._modules.append(weakref.ref(module))
-        if with_kwargs:
-            module._forward_pre_hooks_with_kwargs[self._number] = True
-        module._forward_pre_hooks[self._number] = hook
+        self._modules.append(reference)
+        vars(module)["_forward_pre_hooks"][self._number] = hook
 
-    def after(self, module: nn.Module, hook: Callable[..., None], *, with_kwargs: bool = False) -> None:
+    def before_with_keywords(
+        self, module: nn.Module, reference: weakref.ref[nn.Module], hook: Callable[..., None]
+    ) -> None:
+        """``before`` for a hook that is given the keyword arguments as well."""
+        if not self._are_entered(type(module)):
+            self._handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+            return
+        self._modules.append(reference)
+        own = vars(module)
+        own["_forward_pre_hooks_with_kwargs"][self._number] = True
+        own["_forward_pre_hooks"][self._number] = hook
+
+    def after(self, module: nn.Module, hook: Callable[..., None]) -> None:
         """Have the hook called after each forward, as the last of those that are there now, even if it raised."""
-        if type(module).register_forward_hook is not nn.Module.register_forward_hook:
-            self._handles.append(module.register_forward_hook(hook, with_kwargs=with_kwargs, always_call=True))
+        if not self._are_entered(type(module)):
+            self._handles.append(module.register_forward_hook(hook, always_call=True))
             return
-        if self._number not in module._forward_pre_hooks:
-            self._modules.append(weakref.ref(module))
-        if with_kwargs:
-            module._forward_hooks_with_kwargs[self._number] = True
-        module._forward_hooks_always_called[self._number] = True
-        module._forward_hooks[self._number] = hook
+        own = vars(module)
+        own["_forward_hooks_always_called"][self._number] = True
+        own["_forward_hooks"][self._number] = hook
 
     def remove(self, failed: Callable[[Exception], None]) -> None:
         """Take all of them off; ``failed`` is told of those that will not go."""
@@ -66,8 +78,31 @@ class ForwardHooks:
             except Exception as error:  # noqa: PERF203
                 failed(error)
 
+    def _are_entered(self, kind: type[nn.Module]) -> bool:
+        known = self._as_torch.get(kind)
+        if known is None:
+            known = self._as_torch[kind] = _registers_as_torch(kind)
+        return known
+
     def _take_off(self, module: Any) -> None:
         if module is not None:
-            state = vars(module)
-            for name in (*HOOKS, *MARKS):
-                state[name].pop(self._number, None)
+            own = vars(module)
+            for name in _ENTERED_IN:
+                entries = own[name]
+                if self._number in entries:
+                    del entries[self._number]
+
+
+_ENTERED_IN: Final = (
+    "_forward_pre_hooks",
+    "_forward_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+)
+
+
+def _registers_as_torch(kind: type[nn.Module]) -> bool:
+    return (
+        kind.register_forward_pre_hook is nn.Module.register_forward_pre_hook
+        and kind.register_forward_hook is nn.Module.register_forward_hook
+    )

@@ -21,13 +21,16 @@ cdef extern from *:
     object probe_patch_code(object frame)
     object probe_patch_lasti(object frame)
 
+    ctypedef class types.CodeType [object PyCodeObject, check_size ignore]:
+        cdef object co_filename
+
     ctypedef class types.FrameType [object PyObject, check_size ignore]:
         @property
         cdef inline object f_back(self):
             return probe_patch_back(self)
         @property
-        cdef inline object f_code(self):
-            return probe_patch_code(self)
+        cdef inline CodeType f_code(self):
+            return <CodeType> probe_patch_code(self)
         @property
         cdef inline object f_lasti(self):
             return probe_patch_lasti(self)
@@ -38,6 +41,7 @@ cdef extern from "Python.h":
 cdef inline object id(object value):
     return PyLong_FromVoidPtr(<void*> value)
 
+cdef object _getframe
 cdef dict _is_own
 @cython.locals(frame=FrameType, around=FrameType)
 cpdef object outside()

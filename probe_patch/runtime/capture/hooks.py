@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch._C import _current_graph_task_id, _get_tracing_state
 from torch.compiler import is_compiling
 
+from probe_patch.runtime.capture.module_calls import HookOfCalls
+
 if TYPE_CHECKING:
     from torch import nn
 
-    from probe_patch.runtime.capture.module_calls import ModuleCalls
     from probe_patch.runtime.capture.names import ModuleName
     from probe_patch.runtime.capture.session import Session
-
-_NOT_GIVEN: Final = object()
 
 
 class CallHook:
@@ -24,35 +23,35 @@ class CallHook:
     Forwards that run inside a backward pass are counted, not recorded: activation checkpointing repeats a forward
     there, and as a further call it would shift the numbers of all later ones.
 
-    While a hook is being registered or removed, torch may call it on another thread without the keyword arguments,
-    which come third. Such a call records nothing.
+    While a hook before a forward is being registered or removed, torch may call it on another thread without the
+    keyword arguments. Such a call records nothing.
     """
+
+    __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Where ``Unhooked`` could not help: a copy has something of Python's own that does nothing."""
         return getattr, (nullcontext(), "__exit__")
 
 
-class BeforeForward(CallHook):
+class BeforeForward(CallHook, HookOfCalls):
     """Opens the call and measures its inputs, which an in-place module is about to overwrite."""
 
-    def __init__(self, calls: ModuleCalls) -> None:
-        self._calls = calls
+    __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         if not is_traced() and kwargs is not None:
-            self._calls.begin(module, args, kwargs)
+            self.calls.begin(module, args, kwargs)
 
 
-class AfterForward(CallHook):
+class AfterForward(CallHook, HookOfCalls):
     """Measures the outputs and closes the call; called too when the forward raised, then without an output."""
 
-    def __init__(self, calls: ModuleCalls) -> None:
-        self._calls = calls
+    __slots__ = ()
 
-    def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: Any, output: Any = _NOT_GIVEN) -> None:
-        if not is_traced() and output is not _NOT_GIVEN:
-            self._calls.end(module, output)
+    def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        if not is_traced():
+            self.calls.end(module, output)
 
 
 class BeforePass(CallHook):

@@ -1,12 +1,15 @@
 cimport cython
 from probe_patch.runtime.capture.frames cimport outside
+from probe_patch.runtime.capture.names cimport ModuleName
 from probe_patch.runtime.capture.nesting cimport Call, Nesting
+from probe_patch.runtime.capture.parameters cimport OwnParameters
 from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.unchanged cimport Unchanged, nothing_comes_between
-cdef object _current_graph_task_id
+cdef object _current_graph_task_id, _exc_info
 cdef class ModuleCalls:
     cdef Session _session
-    cdef object _name, _parameters
+    cdef ModuleName _name
+    cdef OwnParameters _parameters
     @cython.locals(session=Session)
     cpdef begin(self, object module, tuple args, dict kwargs)
     @cython.locals(session=Session)
@@ -15,3 +18,5 @@ cdef class ModuleCalls:
     cdef _begin(self, Session session, object module, tuple args, dict kwargs)
     @cython.locals(nesting=Nesting, call=Call, unchanged=Unchanged)
     cdef _end(self, Session session, object module, object output)
+cdef class HookOfCalls:
+    cdef readonly ModuleCalls calls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from torch._C import _current_graph_task_id
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import ModuleName
     from probe_patch.runtime.capture.parameters import OwnParameters
     from probe_patch.runtime.capture.session import Session
+
+_exc_info: Final = sys.exc_info
 
 
 class ModuleCalls:
@@ -66,7 +68,7 @@ class ModuleCalls:
             if session.takes_backward:
                 session.recomputations.begin(self._name, args)
             return
-        call = session.open_module(self._name, sys.exc_info()[1])
+        call = session.open_module(self._name, _exc_info()[1])
         frame = outside()
         call.frame = id(frame)
         if session.may_meet_again and nothing_comes_between(module):
@@ -85,9 +87,18 @@ class ModuleCalls:
         unchanged, nesting.unchanged = nesting.unchanged, None
         if unchanged is not None:
             session.store.recorder.known = unchanged.in_hook(outside())
-        raised = sys.exc_info()[1] is not call.handled
+        raised = _exc_info()[1] is not call.handled
         call.handled = None
         if not raised:
             session.take_output(call, output)
         session.take_parameters(call, module)
         session.store.close_call(call)
+
+
+class HookOfCalls:
+    """What the two hooks of a recorded module are made of: made in compiled code, as there are many."""
+
+    __slots__ = ("calls",)
+
+    def __init__(self, calls: ModuleCalls) -> None:
+        self.calls = calls

@@ -1,17 +1,21 @@
 """Puts the hooks on a model, and takes them off again."""
 
+import weakref
 from typing import Final
 
+import torch
 from torch import nn
 
 from probe_patch.runtime.capture.compiled import inside_compiled, is_compiled, is_wrapper
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
-from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass, BeforeVisit, CallHook
+from probe_patch.runtime.capture.hooks import AfterForward, AfterPass, BeforeForward, BeforePass, BeforeVisit
 from probe_patch.runtime.capture.module_calls import ModuleCalls
 from probe_patch.runtime.capture.names import Model, NamedModule, named_modules
 from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
 from probe_patch.runtime.capture.unhooked import Unhooked
+
+_DisableTorchFunction: Final = torch._C.DisableTorchFunction
 
 _COMPILED_WRAPPER: Final = "{name} runs compiled: what runs inside it is not recorded"
 _COMPILED_IN_PLACE: Final = (
@@ -27,12 +31,12 @@ class ModuleCapture:
         self._session = session
         self._passes = ForwardHooks()
         self._calls = ForwardHooks()
-        self._unhooked = Unhooked(CallHook)
+        self._unhooked = Unhooked()
         self._parameters: list[OwnParameters] = []
 
     def attach(self, model: Model) -> None:
         """Hook every module; one that cannot be hooked (a scripted one, say) is left out and noted."""
-        named_ones = list(named_modules(model))
+        named_ones = named_modules(model)
         unseen = self._unseen(model, named_ones)
         for named in named_ones:
             try:
@@ -44,7 +48,7 @@ class ModuleCapture:
 
     def attach_unrecorded(self, model: Model) -> None:
         """Hook the modules only to know which threads they run on: at L1."""
-        named_ones = list(named_modules(model))
+        named_ones = named_modules(model)
         unseen = self._unseen(model, named_ones)
         before, after = BeforeVisit(self._session), AfterPass(self._session)
         for named in named_ones:
@@ -60,11 +64,12 @@ class ModuleCapture:
         self._calls.remove(self._note_left)
         self._unhooked.remove()
         parameters, self._parameters = self._parameters, []
-        for one in parameters:
-            try:
-                one.remove()
-            except Exception as error:  # noqa: PERF203
-                self._note_left(error)
+        with _DisableTorchFunction():
+            for one in parameters:
+                try:
+                    one.remove()
+                except Exception as error:  # noqa: PERF203
+                    self._note_left(error)
 
     def _unseen(self, model: Model, named_ones: list[NamedModule]) -> set[int]:
         compiled = [named for named in named_ones if is_compiled(named.module)]
@@ -74,28 +79,28 @@ class ModuleCapture:
         return inside_compiled(model) if compiled else set()
 
     def _watch_parameters(self, named: NamedModule) -> OwnParameters | None:
-        if not self._session.wanted.backward or _has_no_parameters(named.module):
+        if not self._session.takes_backward or _has_no_parameters(named.module):
             return None
         parameters = OwnParameters(self._session, named)
         self._parameters.append(parameters)
-        return parameters if parameters.names else None
+        return parameters if parameters.has_gradients() else None
 
     def _hook(self, named: NamedModule, parameters: OwnParameters | None) -> None:
-        name, module = named.name, named.module
+        module, reference = named.module, weakref.ref(named.module)
         if named.is_root:
-            self._passes.before(module, BeforePass(self._session, name))
-        calls = ModuleCalls(self._session, name, parameters)
-        self._calls.before(module, BeforeForward(calls), with_kwargs=True)
-        self._calls.after(module, AfterForward(calls), with_kwargs=True)
+            self._passes.before(module, reference, BeforePass(self._session, named.name))
+        calls = ModuleCalls(self._session, named.name, parameters)
+        self._calls.before_with_keywords(module, reference, BeforeForward(calls))
+        self._calls.after(module, AfterForward(calls))
         if named.is_root:
             self._passes.after(module, AfterPass(self._session))
-        self._unhooked.add(module)
+        self._unhooked.add(module, reference)
 
     def _hook_unrecorded(self, named: NamedModule, before: BeforeVisit, after: AfterPass) -> None:
-        module = named.module
-        self._passes.before(module, BeforePass(self._session, named.name) if named.is_root else before)
+        module, reference = named.module, weakref.ref(named.module)
+        self._passes.before(module, reference, BeforePass(self._session, named.name) if named.is_root else before)
         self._passes.after(module, after)
-        self._unhooked.add(module)
+        self._unhooked.add(module, reference)
 
     def _note_unhooked(self, named: NamedModule, error: Exception) -> None:
         self._store.problems.note("hooking a module", f"{named.name.label}: {type(error).__name__}: {error}")

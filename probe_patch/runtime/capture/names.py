@@ -1,124 +1,136 @@
 """The names that modules and functions have in a dump."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from torch import nn
 
 Model: TypeAlias = nn.Module | Sequence[nn.Module]
 
 
-class CallName(Protocol):
+class CallName:
     """What is called; its entries in a dump are numbered per label, from 0.
 
     Attributes:
-        around_forward: what stands before and behind that number, between the label and the end of a forward's entry.
-        around_backward: the same of a backward's.
+        label: what stands first in all its entries.
+        around_forward: what stands before and behind a call's number in the entry of its forward.
+        around_backward: the same of its backward.
     """
 
-    around_forward: ClassVar[tuple[str, str]]
-    around_backward: ClassVar[tuple[str, str]]
+    __slots__ = ("label",)
+    around_forward = ("", "")
+    around_backward = ("", "")
 
-    @property
-    def label(self) -> str:
-        """What stands first in all its entries."""
-        ...
+    def __init__(self, label: str) -> None:
+        self.label = label
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CallName) and type(other) is type(self) and other.label == self.label
+
+    def __hash__(self) -> int:
+        return hash(self.label)
 
     def forward(self, call: int) -> str:
         """The entry of one forward."""
-        ...
+        raise NotImplementedError
 
     def backward(self, call: int) -> str:
         """The entry of that forward's backward."""
-        ...
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class ModuleName:
+class ModuleName(CallName):
     """``label`` is ``Module.{qualname}.{Class}``; of a root, ``Module.{Class}``."""
 
-    around_forward: ClassVar = (".forward.", "")
-    around_backward: ClassVar = (".backward.", "")
-    label: str
+    __slots__ = ()
+    around_forward = (".forward.", "")
+    around_backward = (".backward.", "")
 
     def forward(self, call: int) -> str:
-        return _entry(self.label, self.around_forward, call)
+        return f"{self.label}.forward.{call}"
 
     def backward(self, call: int) -> str:
-        return _entry(self.label, self.around_backward, call)
+        return f"{self.label}.backward.{call}"
 
     def parameters_gradient(self, firing: int) -> str:
         """The entry of the gradients that one backward pass brings to the module's own parameters."""
         return f"{self.label}.parameters_grad.{firing}"
 
 
-@dataclass(frozen=True)
-class FunctionName:
+class FunctionName(CallName):
     """``label`` is ``{Prefix}.{function}``, such as ``Functional.linear`` or ``Tensor.__add__``."""
 
-    around_forward: ClassVar = (".", ".forward")
-    around_backward: ClassVar = (".", ".backward")
-    label: str
+    __slots__ = ()
+    around_forward = (".", ".forward")
+    around_backward = (".", ".backward")
 
     def forward(self, call: int) -> str:
-        return _entry(self.label, self.around_forward, call)
+        return f"{self.label}.{call}.forward"
 
     def backward(self, call: int) -> str:
-        return _entry(self.label, self.around_backward, call)
+        return f"{self.label}.{call}.backward"
 
 
-def _entry(label: str, around: tuple[str, str], call: int) -> str:
-    before, behind = around
-    return f"{label}{before}{call}{behind}"
-
-
-class NamedModule(NamedTuple):
+class NamedModule:
     """A module to record.
 
     Attributes:
-        path: its name, without its class.
         is_root: whether its call begins a forward pass: it is the model, or one of its virtual-pipeline chunks.
     """
 
-    path: str
-    module: nn.Module
-    is_root: bool
+    __slots__ = ("is_root", "module", "name")
 
-    @property
-    def name(self) -> ModuleName:
-        return ModuleName(f"{self.path}.{type(self.module).__name__}")
+    def __init__(self, name: ModuleName, module: nn.Module, is_root: bool) -> None:
+        self.name = name
+        self.module = module
+        self.is_root = is_root
 
 
-def named_modules(model: Model) -> Iterator[NamedModule]:
+def named_modules(model: Model) -> list[NamedModule]:
     """Every module once, under the first of its names, a root before what is in it.
 
     A root has its class alone for a name; chunks of a list come with their index.
     """
-    chunks = [(model, "Module")] if isinstance(model, nn.Module) else [(m, f"Module.{i}") for i, m in enumerate(model)]
-    roots = {id(root) for root, _ in chunks}
-    seen: set[int] = set()
-    for root, prefix in chunks:
-        for path, module in _below(root, prefix):
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield NamedModule(path, module, id(module) in roots)
+    if isinstance(model, nn.Module):
+        return [
+            NamedModule(ModuleName(f"{path}.{type(module).__name__}"), module, module is model)
+            for path, module in _below(model, "Module")
+        ]
+    roots = {id(root) for root in model}
+    named: dict[int, NamedModule] = {}
+    for index, root in enumerate(model):
+        for path, module in _below(root, f"Module.{index}"):
+            if id(module) not in named:
+                name = ModuleName(f"{path}.{type(module).__name__}")
+                named[id(module)] = NamedModule(name, module, id(module) in roots)
+    return list(named.values())
 
 
 def _below(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
-    """``root.named_modules()``, several times as fast; where a class has a way of its own, torch is asked."""
+    """``root.named_modules()``, several times as fast; where a class has a way of its own, it is asked."""
+    torchs = nn.Module.named_modules
     found: list[tuple[str, nn.Module]] = []
     seen: set[int] = set()
     waiting = [(prefix, root)]
     while waiting:
         path, module = one = waiting.pop()
-        if id(module) in seen:
+        identity = id(module)
+        if identity in seen:
             continue
-        if type(module).named_modules is not nn.Module.named_modules:
-            return [(f"{prefix}.{name}" if name else prefix, module) for name, module in root.named_modules()]
-        seen.add(id(module))
+        if type(module).named_modules is not torchs:
+            return _as_it_says(root, prefix)
+        seen.add(identity)
         found.append(one)
         children = module._modules
         if children:
-            waiting += [(f"{path}.{name}", child) for name, child in reversed(children.items()) if child is not None]
+            for name, child in reversed(children.items()):
+                if child is not None:
+                    waiting.append((f"{path}.{name}", child))
     return found
+
+
+def _as_it_says(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
+    named: dict[int, tuple[str, nn.Module]] = {}
+    for name, module in root.named_modules():
+        named.setdefault(id(module), (f"{prefix}.{name}" if name else prefix, module))
+    return list(named.values())

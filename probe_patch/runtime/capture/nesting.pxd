@@ -1,11 +1,13 @@
 cimport cython
 from probe_patch.runtime.capture.frames cimport FrameType, outside
+from probe_patch.runtime.capture.names cimport CallName
 from probe_patch.runtime.capture.unchanged cimport Unchanged
 cdef class ForwardPass:
     cdef public long micro_batch
     cdef public bint has_gradients
 cdef class Call:
-    cdef public object name, handled
+    cdef public CallName name
+    cdef public object handled
     cdef public long number
     cdef public Call parent
     cdef public ForwardPass during
@@ -18,7 +20,7 @@ cdef class Call:
     cpdef dict give_record(self)
 cdef class Nesting:
     cdef object _is_open
-    cdef list _open, _running
+    cdef list _here, _open, _running
     cdef public ForwardPass latest, flowing
     cdef public list repeated
     cdef public bint is_in_a_function, is_in_function
@@ -28,8 +30,8 @@ cdef class Nesting:
     cpdef bint is_in_a_module(self) except -1
     cpdef Call innermost(self)
     cpdef enter(self, Call call)
-    @cython.locals(call=Call)
-    cpdef Call leave(self, object name)
+    @cython.locals(call=Call, index=Py_ssize_t)
+    cpdef Call leave(self, CallName name)
     cpdef bint enter_pass(self, FrameType frame) except -1
     cpdef leave_pass(self)
     cdef _drop_ended(self, object frame)

@@ -156,6 +156,8 @@ class Nesting:
             passes: those that run on each thread. A frame keeps a whole call stack alive: the session empties them.
         """
         self._is_open = is_open
+        # It is made on its thread.
+        self._here = _here.nestings
         self._open: list[Call] = []
         self._running: list[FrameType] = []
         passes.append(self._running)
@@ -179,7 +181,7 @@ class Nesting:
         if self._open or self._running:
             return False
         # Cython compiles no generator inside a method that has a declaration.
-        for other in _here.nestings:  # noqa: SIM110
+        for other in self._here:  # noqa: SIM110
             if other._runs():
                 return True
         return False
@@ -205,9 +207,10 @@ class Nesting:
     def leave(self, name: CallName) -> Call | None:
         """Close the innermost open call of this module, and whatever was left open inside it."""
         for index in range(len(self._open) - 1, -1, -1):
-            if self._open[index].name is name:
-                call = self._open[index]
-                del self._open[index:]
+            call = self._open[index]
+            if call.name is name:
+                while len(self._open) > index:
+                    self._open.pop()
                 self._may_be_gone()
                 return call
         return None
@@ -230,21 +233,22 @@ class Nesting:
 
     def leave_pass(self) -> None:
         """The innermost pass is over."""
-        del self._running[-1:]
+        if self._running:
+            self._running.pop()
         self._may_be_gone()
 
     def _drop_ended(self, frame: FrameType | None) -> None:
         # Where the innermost is on the stack, those around it are.
-        while (innermost := self._running[-1:]) and not _is_around(innermost[0], frame):
-            del self._running[-1:]
+        while self._running and not _is_around(self._running[-1], frame):
+            self._running.pop()
 
     def _is_here(self) -> None:
-        if self not in _here.nestings:
-            _here.nestings = [*[other for other in _here.nestings if other.is_of_open_session()], self]
+        if self not in self._here:
+            self._here[:] = [*[other for other in self._here if other.is_of_open_session()], self]
 
     def _may_be_gone(self) -> None:
-        if not self.is_in_module and self in _here.nestings:
-            _here.nestings.remove(self)
+        if not self.is_in_a_module() and self in self._here:
+            self._here.remove(self)
 
 
 def _is_around(frame: FrameType, inner: FrameType | None) -> bool:

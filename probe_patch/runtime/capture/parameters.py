@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.names import ModuleName, NamedModule
     from probe_patch.runtime.capture.session import Session
 
+_DisableTorchFunction: Final = torch._C.DisableTorchFunction
+
 _ADDED_ELSEWHERE: Final = (
     "a fused kernel added the gradient of {parameter} of {module} to its main_grad, and what reaches autograd in its "
     "place holds no numbers; train with --no-gradient-accumulation-fusion to have it recorded"
@@ -36,16 +38,15 @@ class OwnParameters:
         self._module = named.name
         self._hooks: list[GradientHook] = []
         self._latest: dict[str, weakref.ref[Tensor]] = {}
-        self._hooked: dict[tuple[str, int], weakref.ref[Tensor]] = {}
-        with torch._C.DisableTorchFunction():
+        self._earlier: dict[tuple[str, int], weakref.ref[Tensor]] = {}
+        with _DisableTorchFunction():
             for name, parameter in named.module._parameters.items():
                 if parameter is not None and parameter.requires_grad:
                     self._hook(name, parameter)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of those that have a gradient."""
-        return tuple(self._latest)
+    def has_gradients(self) -> bool:
+        """Whether there is one that gets a gradient."""
+        return bool(self._latest)
 
     def find_stand_ins(self, module: nn.Module) -> None:
         """Hook what the module is about to compute with, where that is not what is hooked already."""
@@ -55,11 +56,10 @@ class OwnParameters:
                 self._find_stand_in(name, module)
 
     def remove(self) -> None:
-        """Take the hooks off."""
+        """Take the hooks off. The caller has seen to it that no torch function mode is on."""
         hooks, self._hooks = self._hooks, []
-        with torch._C.DisableTorchFunction():
-            for hook in hooks:
-                hook.remove()
+        for hook in hooks:
+            hook.remove()
 
     def _find_stand_in(self, name: str, module: nn.Module) -> None:
         tensor: Any = module._parameters.get(name)
@@ -67,19 +67,25 @@ class OwnParameters:
             tensor = getattr(module, name, None)
         if not isinstance(tensor, Tensor):
             return
-        with torch._C.DisableTorchFunction():
+        with _DisableTorchFunction():
             if tensor.requires_grad:
-                self._hooked = {key: hooked for key, hooked in self._hooked.items() if hooked() is not None}
-                self._hook(name, tensor)
+                self._take_turn(name, tensor)
+
+    def _take_turn(self, name: str, tensor: Tensor) -> None:
+        """Another tensor stands under this name. It is hooked once, however often it takes its turn with others."""
+        self._earlier = {key: earlier for key, earlier in self._earlier.items() if earlier() is not None}
+        replaced = self._latest[name]
+        before = replaced()
+        if before is not None:
+            self._earlier[name, id(before)] = replaced
+        earlier = self._earlier.get((name, id(tensor)))
+        if earlier is None:
+            self._hook(name, tensor)
+        else:
+            self._latest[name] = earlier
 
     def _hook(self, name: str, tensor: Tensor) -> None:
-        """Hook a tensor under this name, once however often it takes its turn with others."""
         reference = self._latest[name] = weakref.ref(tensor)
-        key = name, id(tensor)
-        earlier = self._hooked.get(key)
-        if earlier is not None and earlier() is tensor:
-            return
-        self._hooked[key] = reference
         hook = _ParameterGradient(self._session, self._module, name, reference, self._latest)
         hook.put_on(tensor)
         self._hooks.append(hook)

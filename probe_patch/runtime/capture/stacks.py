@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import linecache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from probe_patch.runtime.capture.frames import OWN_FOLDER, outside
+from probe_patch.runtime.capture.frame_texts import frame_text
+from probe_patch.runtime.capture.frames import outside
+
+try:
+    from probe_patch.runtime.capture.stack_keys import stack_key
+except ImportError:
+    # It is compiled or not there at all.
+    from probe_patch.runtime.capture.frames import stack_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
     from types import CodeType, FrameType
 
     from probe_patch.runtime.capture.nesting import Call
-
-_Site: TypeAlias = "tuple[int, int]"
 
 
 class CallStacks:
@@ -22,8 +26,7 @@ class CallStacks:
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, ...], int] = {}
         self._calls: list[list[Call]] = []
-        self._known: dict[tuple[int, ...], int] = {}
-        self._texts: dict[_Site, str | None] = {}
+        self._known: dict[Hashable, int] = {}
         # Sites are known by the identity of their code, which must therefore stay alive.
         self._codes: dict[int, CodeType] = {}
 
@@ -33,20 +36,14 @@ class CallStacks:
         What is above the module around it is that module's stack, and not walked again.
         """
         around = call.parent
-        outer = 0 if around is None or around.stack is None else around.frame
-        frame: FrameType | None = outside()
-        sites: list[int] = []
-        while frame is not None:
-            sites.append(id(frame.f_code))
-            sites.append(frame.f_lasti)
-            if id(frame) == outer and around is not None and around.stack is not None:
-                sites.append(around.stack)
-                break
-            frame = frame.f_back
-        key = tuple(sites)
+        frame = outside()
+        if around is None or around.stack is None:
+            key = stack_key(frame, 0, 0)
+        else:
+            key = stack_key(frame, around.frame, around.stack)
         number = self._known.get(key)
         if number is None:
-            number = self._known[key] = self._number(outside())
+            number = self._known[key] = self._number(frame)
         call.stack = number
         self._calls[number].append(call)
 
@@ -57,12 +54,8 @@ class CallStacks:
     def _number(self, frame: FrameType | None) -> int:
         texts: list[str] = []
         while frame is not None:
-            site = (id(frame.f_code), frame.f_lasti)
-            if site not in self._texts:
-                self._codes[site[0]] = frame.f_code
-                is_ours = frame.f_code.co_filename.startswith(OWN_FOLDER)
-                self._texts[site] = None if is_ours else _frame_text(frame)
-            text = self._texts[site]
+            self._codes[id(frame.f_code)] = frame.f_code
+            text = frame_text(frame)
             if text is not None:
                 texts.append(text)
             frame = frame.f_back
@@ -70,12 +63,3 @@ class CallStacks:
         if number == len(self._calls):
             self._calls.append([])
         return number
-
-
-def _frame_text(frame: FrameType) -> str | None:
-    """One frame of stack.json; None when its source line cannot be found, as msProbe leaves those out."""
-    code = frame.f_code
-    line = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
-    if not line:
-        return None
-    return f"File {code.co_filename}, line {frame.f_lineno}, in {code.co_name}, \n {line}"

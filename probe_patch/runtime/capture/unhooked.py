@@ -7,81 +7,111 @@ copied, as torch.fx.GraphModule has, would copy these methods too and does not g
 
 from __future__ import annotations
 
-import weakref
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from probe_patch.runtime.capture.forward_hooks import HOOKS, MARKS
+from probe_patch.runtime.capture.hooks import CallHook
 
 if TYPE_CHECKING:
-    from probe_patch.runtime.capture.hooks import CallHook
+    import weakref
 
 
 class Unhooked:
     """The two methods of the modules of one session, from ``add`` to ``remove``."""
 
-    def __init__(self, kind: type[CallHook]) -> None:
-        """``kind`` is that of the hooks to keep out."""
-        self._kind = kind
-        self._put: list[tuple[weakref.ref[nn.Module], str, Method]] = []
+    def __init__(self) -> None:
+        self._put: list[Method] = []
         self._is_copied_by_state: dict[type, bool] = {}
 
-    def add(self, module: nn.Module) -> None:
-        """Put the two on a module that has none."""
-        is_copied_by_state = self._is_copied_by_state.get(type(module))
+    def add(self, module: nn.Module, reference: weakref.ref[nn.Module]) -> None:
+        """Put the two on a module that has none; ``reference`` is to it."""
+        kind = type(module)
+        is_copied_by_state = self._is_copied_by_state.get(kind)
         if is_copied_by_state is None:
-            is_copied_by_state = self._is_copied_by_state[type(module)] = _is_copied_by_state(type(module))
-        if is_copied_by_state:
-            reference, own = weakref.ref(module), vars(module)
-            for name, function in _METHODS:
-                if name not in own:
-                    method = own[name] = Method(function, reference, self._kind)
-                    self._put.append((reference, name, method))
+            is_copied_by_state = self._is_copied_by_state[kind] = _is_copied_by_state(kind)
+        if not is_copied_by_state:
+            return
+        own = vars(module)
+        if "__getstate__" not in own:
+            state = own["__getstate__"] = State(reference)
+            self._put.append(state)
+        if "__prepare_scriptable__" not in own:
+            twin = own["__prepare_scriptable__"] = Twin(reference)
+            self._put.append(twin)
 
     def remove(self) -> None:
         """Take them off again."""
         put, self._put = self._put, []
-        for reference, name, method in put:
-            module = reference()
-            if module is not None and vars(module).get(name) is method:
-                del vars(module)[name]
+        for method in put:
+            method.take_off()
 
 
-class Method(partial[Any]):
+class Method:
     """A method in a module's dictionary that can be told from others."""
 
+    __slots__ = ("_module",)
 
-def _state(reference: weakref.ref[nn.Module], kind: type[CallHook]) -> Any:
-    """What the module's own class gives as its state, without what is ours."""
-    module = reference()
-    given: Any = getattr(type(module), "__getstate__", None)
-    state = dict(vars(module)) if given is None else given(module)
-    return _without_ours(state, kind) if type(state) is dict else state
+    def __init__(self, module: weakref.ref[nn.Module]) -> None:
+        self._module = module
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._module,)
+
+    def take_off(self) -> None:
+        """Take it out of the module's dictionary, if it is there."""
+        raise NotImplementedError
+
+    def _take_off(self, name: str) -> None:
+        module = self._module()
+        if module is not None:
+            own = vars(module)
+            if own.get(name) is self:
+                del own[name]
 
 
-def _twin(reference: weakref.ref[nn.Module], kind: type[CallHook]) -> Any:
-    """What stands in for the module while torch.jit.script looks at it; its class may have a say in that."""
-    module = reference()
-    prepare = getattr(type(module), "__prepare_scriptable__", None)
-    prepared: Any = module if prepare is None else prepare(module)
-    return _bare(prepared, kind) if isinstance(prepared, nn.Module) else prepared
+class State(Method):
+    """``__getstate__``: what the module's own class gives as its state, without what is ours."""
+
+    __slots__ = ()
+
+    def __call__(self) -> Any:
+        module = self._module()
+        given: Any = getattr(type(module), "__getstate__", None)
+        state = dict(vars(module)) if given is None else given(module)
+        return _without_ours(state) if type(state) is dict else state
+
+    def take_off(self) -> None:
+        self._take_off("__getstate__")
 
 
-_METHODS: Final = (("__getstate__", _state), ("__prepare_scriptable__", _twin))
+class Twin(Method):
+    """``__prepare_scriptable__``: what stands in for the module while torch.jit.script looks at it; its class may have
+    a say in that."""
+
+    __slots__ = ()
+
+    def __call__(self) -> Any:
+        module = self._module()
+        prepare = getattr(type(module), "__prepare_scriptable__", None)
+        prepared: Any = module if prepare is None else prepare(module)
+        return _bare(prepared) if isinstance(prepared, nn.Module) else prepared
+
+    def take_off(self) -> None:
+        self._take_off("__prepare_scriptable__")
 
 
-def _bare(module: nn.Module, kind: type[CallHook]) -> nn.Module:
+def _bare(module: nn.Module) -> nn.Module:
     """A module with the same parameters and sub-modules, in a dictionary of its own, as torch replaces these."""
     bare: nn.Module = object.__new__(type(module))
-    vars(bare).update(_without_ours(vars(module), kind))
+    vars(bare).update(_without_ours(vars(module)))
     vars(bare)["_modules"] = module._modules.copy()
     return bare
 
 
-def _without_ours(state: dict[str, Any], kind: type[CallHook]) -> dict[str, Any]:
-    ours = {key for name in HOOKS for key, hook in state.get(name, {}).items() if isinstance(hook, kind)}
+def _without_ours(state: dict[str, Any]) -> dict[str, Any]:
+    ours = {key for name in HOOKS for key, hook in state.get(name, {}).items() if isinstance(hook, CallHook)}
     left: dict[str, Any] = {}
     for name, value in state.items():
         if name in (*HOOKS, *MARKS):

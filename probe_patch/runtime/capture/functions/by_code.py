@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import CodeType, FrameType
 
 
 class ByCode:
     """What ``read`` finds in a code, by the offsets of its instructions. It is kept for as long as the code lives."""
 
-    def __init__(self, read: Callable[[CodeType], dict[int, Any]]) -> None:
+    def __init__(self, read: Callable[[CodeType], Mapping[int, object]]) -> None:
         self._read = read
         # By identity, as comparing code takes long.
-        self._known: dict[int, dict[int, Any]] = {}
+        self._known: dict[int, Mapping[int, object]] = {}
         self._codes: dict[int, ref[CodeType]] = {}
 
     def at(self, frame: FrameType) -> Any:
@@ -28,7 +28,7 @@ class ByCode:
             known = self._first(code)
         return known.get(frame.f_lasti)
 
-    def _first(self, code: CodeType) -> dict[int, Any]:
+    def _first(self, code: CodeType) -> Mapping[int, object]:
         found = self._read(code)
         # What comes after the code may take its identity.
         self._codes[id(code)] = ref(code, partial(self._forget, id(code)))

@@ -70,8 +70,7 @@ class Reading:
 
 def call_at(frame: FrameType | None) -> CallSite | None:
     """The call that a frame is in; None where that is no plain call, as with ``f(*args)``."""
-    site: CallSite | None = None if frame is None else _calls.at(frame)
-    return site
+    return None if frame is None else _calls.at(frame)
 
 
 def calls_of(code: CodeType) -> dict[int, CallSite]:

@@ -1,10 +1,10 @@
 from probe_patch.runtime.capture.functions.handed_on cimport PassedArguments
-
+from probe_patch.runtime.capture.names cimport CallName
 cdef class Label:
     cdef object _labels
     cdef str _own
     cdef dict _by_operator
-    cdef public object name
+    cdef public CallName name
     cdef public PassedArguments passed
     cdef public bint may_be_operator
     cpdef object of_operator(self, str operator)

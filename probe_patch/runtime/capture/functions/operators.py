@@ -100,8 +100,7 @@ def _hands_on(frame: FrameType, function: Callable[..., Any]) -> bool:
     code = frame.f_code
     if code.co_name != "__torch_function__" or code.co_argcount < 2:
         return False
-    handed: object = frame.f_locals.get(code.co_varnames[1])
-    return handed is function
+    return frame.f_locals.get(code.co_varnames[1]) is function
 
 
 def _special_method(name: str, shown: str, is_left_constant: Callable[[], bool]) -> str | None:
