@@ -65,6 +65,18 @@ def test_checksums(tmp_path: Path, tensor: Tensor, crc: str | None, xor: str | N
     assert record_of(tmp_path, tensor, "xor")["md5"] == xor
 
 
+@pytest.mark.parametrize("mode", ["statistics", "md5", "xor", ALL])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), ()], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
+def test_a_tensor_of_zeros_that_lies_nowhere_is_one_of_zeros(
+    tmp_path: Path, mode: object, shape: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    nowhere = torch._efficientzerotensor(shape, dtype=dtype)
+    assert nowhere._is_zerotensor()
+    found = record_of(tmp_path / "nowhere", nowhere, mode)
+    assert found == record_of(tmp_path / "there", torch.zeros(shape, dtype=dtype), mode)
+
+
 def test_a_checksum_is_of_what_the_values_were_when_they_were_seen(tmp_path: Path) -> None:
     dump = recorded(tmp_path, torch.nn.Sequential(torch.nn.ReLU(inplace=True)), torch.tensor([-1.0, 2.0]),
                     keys={"statistics": {"summary_mode": "md5"}})  # fmt: skip

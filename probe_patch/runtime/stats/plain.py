@@ -40,6 +40,9 @@ def plain_values(tensor: Tensor) -> Tensor | None:
     if tensor.is_nested:
         # Views of a nested tensor hold all of its buffer; only a contiguous one has no holes.
         return tensor.contiguous().values()
+    if tensor._is_zerotensor():
+        # Nothing lies in memory of these, which torch makes where no gradient flows; reading it would end the process.
+        return torch.zeros((), dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
     return tensor.dequantize() if tensor.is_quantized else tensor
 
 

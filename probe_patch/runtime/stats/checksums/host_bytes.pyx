@@ -44,7 +44,7 @@ cdef class HostBytes:
         if self._look(<void*> tensor, &seen) != 0:
             PyErr_Clear()
             return None
-        if seen.device_type != CPU or seen.lanes != 1 or seen.bits & 7:
+        if seen.device_type != CPU or seen.lanes != 1 or seen.bits & 7 or seen.data == NULL:
             return None
         for i in range(seen.ndim - 1, -1, -1):
             if seen.strides != NULL and seen.shape[i] != 1 and seen.strides[i] != count:
