@@ -5,7 +5,7 @@ import threading
 import time
 import tracemalloc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +315,15 @@ def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(tm
     assert last["output"][0]["Norm"] == pytest.approx(8**0.5, rel=1e-3)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Also where the tests run in the background of a shell, which has them ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_while_entries_are_turned_into_lines_loses_one_at_most(
     debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
