@@ -254,12 +254,14 @@ def test_another_thread_waits_for_as_long_as_it_takes(
     debugger: PrecisionDebugger, tmp_path: Path, replace: Replace
 ) -> None:
     replace(store, "AT_ONCE", 20)
-    replace(session, "PATIENCE", 0.01)
+    # Longer than any hook takes, also on a busy machine.
+    replace(session, "PATIENCE", 0.3)
     is_at_work, write = threading.Event(), Batch.write
 
     def slow(some: Batch, *rest: Any) -> None:
-        is_at_work.set()
-        time.sleep(0.2)
+        if not is_at_work.is_set():
+            is_at_work.set()
+            time.sleep(1)
         write(some, *rest)
 
     replace(Batch, "write", slow)
