@@ -103,7 +103,7 @@ def compiled_wheel(request: pytest.FixtureRequest, folder: Path) -> Path:
 
 def test_with_a_compiler_it_holds_what_is_compiled_besides(compiled_wheel: Path, tmp_path: Path) -> None:
     library = "probe_patch/runtime/stats/backends/native/statistics.so"
-    modules = [path.removesuffix(".pxd") for path in sources() if path.endswith(".pxd")]
+    modules = {path.rpartition(".")[0] for path in sources() if path.endswith((".pxd", ".pyx"))}
     assert "probe_patch/runtime/store" in modules
     assert held(compiled_wheel) - sources() == {library, STAMP, *(f"{module}{SUFFIX}" for module in modules)}
     assert sources() <= held(compiled_wheel)
