@@ -41,7 +41,10 @@ _MODULE_FLAGS = ("-O1", "-DNDEBUG", "-fPIC", "-fwrapv", "-fno-strict-aliasing", 
 # Annotations are for mypy: an int of theirs may be longer than C's.
 _DIRECTIVES = {"annotation_typing": False, "auto_pickle": False, "binding": True}
 # What these make is made by the ten thousand and is in no cycle that lasts: the garbage collector need not look at it.
-_WITHOUT_CYCLES = {f"probe_patch/runtime/capture/{name}" for name in ("arrivals", "moments", "shares", "walks")}
+_WITHOUT_CYCLES = {
+    f"probe_patch/runtime/capture/{name}"
+    for name in ("arrivals", "backward", "forwards", "moments", "shares", "unhooked", "walks")
+}
 _SECONDS = 300
 
 

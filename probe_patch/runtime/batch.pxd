@@ -3,7 +3,7 @@ from probe_patch.runtime.ascii_text cimport AsciiText
 from probe_patch.runtime.call_names cimport add_backward, add_forward
 from probe_patch.runtime.capture.backward cimport Backward
 from probe_patch.runtime.capture.forms cimport TensorTexts
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 from probe_patch.runtime.json_text cimport JsonStyle
 from probe_patch.runtime.lines cimport Lines
 from probe_patch.runtime.record_text cimport add_record

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from probe_patch.runtime.ascii_text import AsciiText
     from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.forms import Record, TensorTexts
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.wanted import Wanted
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.lines import Lines

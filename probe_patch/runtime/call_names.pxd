@@ -1,6 +1,6 @@
 cimport cython
 from probe_patch.runtime.ascii_text cimport AsciiText
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 cpdef add_forward(AsciiText text, Call call)
 cpdef add_backward(AsciiText text, Call call)
 @cython.locals(before=str, behind=str)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from probe_patch.runtime.ascii_text import AsciiText
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
 
 
 def add_forward(text: AsciiText, call: Call) -> None:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final
 
-FACTOR: Final = 16
+FACTOR: Final = 32
 """Of what is allocated in a step that is recorded, about as much is ours, for each part that is the run's."""
 
 _MOST: Final = 1 << 30

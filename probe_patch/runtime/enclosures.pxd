@@ -1,7 +1,7 @@
 cimport cython
 from probe_patch.runtime.ascii_text cimport AsciiText
 from probe_patch.runtime.call_names cimport add_backward, add_forward
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 cdef class Told:
     cpdef forward(self, Call call, Call parent)
     cpdef backward(self, Call call, Call parent)

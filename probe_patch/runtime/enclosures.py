@@ -8,7 +8,7 @@ from probe_patch.runtime.call_names import add_backward, add_forward
 
 if TYPE_CHECKING:
     from probe_patch.runtime.ascii_text import AsciiText
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
 
 
 class Told:

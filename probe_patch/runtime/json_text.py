@@ -4,17 +4,26 @@ They part in the floats that are no numbers: Python writes them as the bare toke
 ``-Infinity``, which the standard does not know. Strictly they are the strings of the same letters.
 """
 
+from __future__ import annotations
+
 import math
 from json.encoder import encode_basestring_ascii
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.ascii_text import Listed
+
+if TYPE_CHECKING:
+    from array import array
 
 try:
     import orjson
 except ImportError:
     # Without it writing floats takes five times as long.
     orjson = None  # type: ignore[assignment]
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
 
 string_text: Final = encode_basestring_ascii
 """A string as JSON."""
@@ -44,11 +53,11 @@ class JsonStyle:
             return f"{self._quote}{_name(value)}{self._quote}"
         return repr(value) if type(value) is float else float.__repr__(value)
 
-    def numbers(self, values: list[float]) -> Listed:
-        """Many floats, each of a type that is exactly float."""
+    def numbers(self, values: array[float]) -> Listed:
+        """Many floats, of type code ``d``."""
         if orjson is None:
             return Listed(f"[{','.join([self.number(value) for value in values])}]".encode(), len(values))
-        listed = Listed(orjson.dumps(values), len(values))
+        listed = Listed(_with_nulls(values), len(values))
         for place in listed.nulls:
             listed.replace(place, self.number(values[place]))
         return listed
@@ -87,6 +96,14 @@ class JsonStyle:
                     self._known.clear()
                 self._known[value] = text
         return text
+
+
+def _with_nulls(values: array[float]) -> bytes:
+    """As JSON, with null in the place of what is no number."""
+    # An object of Python's for each takes two thirds as long again.
+    if numpy is None or not values:
+        return orjson.dumps(values.tolist())
+    return orjson.dumps(numpy.frombuffer(values), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 BARE: Final = JsonStyle("")

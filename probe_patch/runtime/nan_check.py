@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from probe_patch.runtime.capture.forms import Record, TensorRecord
+from probe_patch.runtime.capture.forms import Record, TensorList, TensorRecord, tensor_records
 from probe_patch.runtime.log import LOGGER
 
 if TYPE_CHECKING:
@@ -196,6 +196,8 @@ def _not_finite(entry: str, record: Record, texts: TensorTexts) -> Iterator[_Ten
 
 
 def _tensors(value: Record, place: str) -> Iterator[tuple[str, TensorRecord]]:
+    if isinstance(value, TensorList):
+        value = tensor_records(value)
     if isinstance(value, TensorRecord):
         yield place, value
     elif isinstance(value, Mapping):

@@ -2,6 +2,7 @@ cimport cython
 from probe_patch.runtime.ascii_text cimport AsciiText, Listed
 from probe_patch.runtime.capture.forms cimport Look, Taken
 from probe_patch.runtime.json_text cimport JsonStyle
+from probe_patch.runtime.stats.row_numbers cimport RowNumbers
 cdef long DEVICES, FLOAT_COLUMNS
 cdef tuple _AROUND_FOUR
 cdef class NumberForm:
@@ -10,7 +11,8 @@ cdef class NumberForm:
     cdef public bint has_counts, is_all_four
 cdef class NumberTexts(Taken):
     cdef NumberForm _form
-    cdef list _rows, _floats
+    cdef RowNumbers _rows
+    cdef list _floats
     cdef object _readings
     cdef JsonStyle _style
     cdef bint _is_whole

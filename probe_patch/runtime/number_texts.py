@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Look
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.stats.kinds import Kind
+    from probe_patch.runtime.stats.row_numbers import RowNumbers
     from probe_patch.runtime.stats.rows import Counts, Readings
 
 _ALL_FOUR: Final = [('"Max": ', 0), ('"Min": ', 1), ('"Mean": ', 2), ('"Norm": ', 3)]
@@ -49,7 +50,7 @@ class NumberTexts(Taken):
 
     __slots__ = ("_floats", "_form", "_is_whole", "_readings", "_rows", "_style")
 
-    def __init__(self, form: NumberForm, rows: list[int], readings: Readings, style: JsonStyle) -> None:
+    def __init__(self, form: NumberForm, rows: RowNumbers, readings: Readings, style: JsonStyle) -> None:
         self._form = form
         self._rows = rows
         self._readings = readings
@@ -58,7 +59,7 @@ class NumberTexts(Taken):
         self._is_whole = not any(device.unmeasured for device in readings.devices)
 
     def add(self, text: AsciiText, place: int, look: Look) -> None:
-        row, form, kind = self._rows[place], self._form, look.kind
+        row, form, kind = self._rows.at(place), self._form, look.kind
         text.add(look.before)
         if row < 0 or kind is None or not self._has(row):
             text.add(form.nulls)
@@ -70,7 +71,7 @@ class NumberTexts(Taken):
         text.add(look.after)
 
     def counts(self, place: int) -> Counts | None:
-        row = self._rows[place]
+        row = self._rows.at(place)
         return self._readings.counts(row) if self._form.has_counts and row >= 0 and self._has(row) else None
 
     def _has(self, row: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from probe_patch.runtime.ascii_text import AsciiText
-from probe_patch.runtime.capture.forms import SavedRecord, TensorRecord, WrittenRecord
+from probe_patch.runtime.capture.forms import SavedRecord, TensorList, TensorRecord, WrittenRecord
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.forms import Record, TensorTexts
@@ -34,6 +34,9 @@ def add_record(text: AsciiText, record: Record, tensors: TensorTexts, style: Jso
     """
     if type(record) is TensorRecord:
         tensors.add(text, record)
+        return
+    if type(record) is TensorList:
+        _add_tensors(text, record, tensors)
         return
     if type(record) is str:
         text.add_string(record)
@@ -65,3 +68,12 @@ def add_record(text: AsciiText, record: Record, tensors: TensorTexts, style: Jso
         text.add("]" if record else "[]")
     else:
         text.add(style.leaf(record))
+
+
+def _add_tensors(text: AsciiText, listed: TensorList, tensors: TensorTexts) -> None:
+    before = "["
+    for number in range(listed.first, listed.first + listed.count):
+        text.add(before)
+        before = ", "
+        tensors.add_number(text, number)
+    text.add("]" if listed.count else "[]")

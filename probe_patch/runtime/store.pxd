@@ -1,15 +1,17 @@
 cimport cython
-from probe_patch.runtime.capture.nesting cimport Call, ForwardPass
+from probe_patch.runtime.capture.forwards cimport Call, ForwardPass
 from probe_patch.runtime.capture.records cimport Recorder
 from probe_patch.runtime.capture.stacks cimport CallStacks
 from probe_patch.runtime.capture.forms cimport TensorTexts
 from probe_patch.runtime.capture.selection cimport Selection
 from probe_patch.runtime.batch cimport Batch
+from probe_patch.runtime.hook_lock cimport HookLock
 from probe_patch.runtime.json_text cimport JsonStyle
 from probe_patch.runtime.lines cimport Lines
 from probe_patch.runtime.capture.backward cimport Backward
 cdef class Store:
-    cdef public object problems, wanted, lock, _most_entries, _nan_check
+    cdef public object problems, wanted, _most_entries, _nan_check
+    cdef public HookLock lock
     cdef JsonStyle _style
     cdef public Lines lines
     cdef public Selection selection
@@ -29,7 +31,7 @@ cdef class Store:
     cpdef str parameters_gradient(self, object module, str parameter)
     cpdef add_parameter_gradient(self, str entry, str parameter, object gradient, long of)
     cpdef bint due(self) except -1
-    @cython.locals(calls=list, backwards=list, others=list, tensors=TensorTexts)
+    @cython.locals(call=Call, calls=list, backwards=list, others=list, tensors=TensorTexts)
     cpdef flush(self)
     cdef TensorTexts _read(self)
     @cython.locals(first=Batch)

@@ -5,18 +5,17 @@ One store is one phase of one step of one process. It knows nothing of modules, 
 
 from __future__ import annotations
 
-import threading
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from probe_patch.runtime.batch import Batch
 from probe_patch.runtime.capture.contents import Statistics
 from probe_patch.runtime.capture.forms import WrittenRecord
+from probe_patch.runtime.capture.forwards import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.names import ModuleName
-from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call, ForwardPass
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.stacks import CallStacks
 from probe_patch.runtime.enclosures import Enclosures, Parents
+from probe_patch.runtime.hook_lock import HookLock
 from probe_patch.runtime.json_text import BARE, JsonStyle
 from probe_patch.runtime.lines import Lines
 from probe_patch.runtime.record_text import record_text
@@ -75,7 +74,7 @@ class Store:
         self.problems = problems
         self.wanted = wanted
         self.selection = selection
-        self.lock = threading.RLock()
+        self.lock = HookLock()
         self.recomputed = 0
         self.latest = BEFORE_ANY_PASS
         self.saved: dict[str, Record] = {}
@@ -220,6 +219,9 @@ class Store:
             self._finished = []
             self._open = {}
             self._backwards = {}
+            # Of those that have not ended, which nothing flows back through any more.
+            for call in self._begun:
+                call.end()
             self._parameter_gradients = {}
             self._whole = set()
             self.saved = {}
@@ -290,15 +292,16 @@ class Store:
 
     def _write_parts(self, write: Callable[[Record], Record]) -> None:
         """Put what ``write`` makes of them in the place of the parts of what is still incomplete."""
-        for record in chain((call.record for call in self._open), self._parameter_gradients.values()):
+        for call in self._open:
+            call.write(write)
+        for record in self._parameter_gradients.values():
             for key, part in record.items():
                 if type(part) is not WrittenRecord:
                     record[key] = write(part)
         for backward in self._backwards.values():
-            for parts in (backward.arrived, backward.passed_on):
-                for place, part in enumerate(parts):
-                    if part is not None and type(part) is not WrittenRecord:
-                        parts[place] = write(part)
+            for place, part in enumerate(backward.gradients):
+                if part is not None and type(part) is not WrittenRecord:
+                    backward.gradients[place] = write(part)
 
     def _written(self, record: Record, tensors: TensorTexts) -> Record:
         try:

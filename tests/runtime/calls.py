@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from probe_patch.runtime.capture.forwards import BEFORE_ANY_PASS, Call
 from probe_patch.runtime.capture.names import FunctionName
-from probe_patch.runtime.capture.nesting import BEFORE_ANY_PASS, Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.stats.apart import ApartFromTheRun
 

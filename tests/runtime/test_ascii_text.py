@@ -1,29 +1,16 @@
 """Text that grows at its end: compiled and as plain Python, the same."""
 
-import importlib.util
 import json
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probe_patch.runtime import ascii_text, json_text
+from probe_patch.runtime import ascii_text
+from tests.runtime.plain import plain_twin
 
-
-def plain() -> ModuleType:
-    """The module from its Python source, whatever is compiled."""
-    source = Path(json_text.__file__).parent / "ascii_text.py"
-    spec = importlib.util.spec_from_file_location("ascii_text_as_it_is", source)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PLAIN = plain()
+PLAIN = plain_twin(ascii_text)
 MODULES = pytest.mark.parametrize("module", [ascii_text, PLAIN], ids=["as it is imported", "plain"])
 
 ascii_only = st.text(st.characters(max_codepoint=127))

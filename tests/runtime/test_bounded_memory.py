@@ -299,7 +299,7 @@ def test_a_call_keeps_nothing_that_it_needs_no_longer(tmp_path: Path) -> None:
     micro_batches(model)
     debugger.stop()
     assert calls
-    assert {(call.flow, call.handled, call.frame, len(call.record)) for call in calls} == {(None, None, 0, 0)}
+    assert {(call.flow, call.handled, call.frame, len(call.give_record())) for call in calls} == {(None, None, 0, 0)}
 
 
 def test_a_failure_while_entries_are_turned_into_lines_does_not_reach_the_run(tmp_path: Path, replace: Replace) -> None:

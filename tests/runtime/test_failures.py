@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from probe_patch.runtime import dump as dump_module
+from probe_patch.runtime.capture import gradients
 from probe_patch.runtime.capture.arrivals import Arrival
 from probe_patch.runtime.capture.forward_hooks import ForwardHooks
-from probe_patch.runtime.capture.gradients import Gradients
-from probe_patch.runtime.capture.nesting import Call
+from probe_patch.runtime.capture.forwards import Call
 from probe_patch.runtime.capture.records import Recorder
 from probe_patch.runtime.capture.shares import Passing
 from probe_patch.runtime.capture.stacks import CallStacks
@@ -144,15 +144,15 @@ def test_a_gradients_hook_that_will_not_go_does_not_keep_the_others(
     model = Mlp()
     debugger.start(model)
     output = model(ones(2, 4).requires_grad_())
-    original, met = Gradients._take_off, []
+    original, met = gradients._take_off, []
 
-    def one_fails(gradients: Gradients, hooks: Any) -> None:
+    def one_fails(session: Any, hooks: Any) -> None:
         met.append([type(hook) for hook in hooks.values()])
         if len(met) == number:
             raise RuntimeError("broken on purpose")
-        original(gradients, hooks)
+        original(session, hooks)
 
-    replace(Gradients, "_take_off", one_fails)
+    replace(gradients, "_take_off", one_fails)
     debugger.stop()
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert not any(parameter._backward_hooks for parameter in model.parameters())

@@ -3,6 +3,7 @@
 import json
 import math
 import signal
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ def test_what_has_no_form_is_refused(write: Callable[[object], object]) -> None:
 
 def written(style: JsonStyle, values: list[float]) -> list[str]:
     """Each by itself, the last one first."""
-    numbers, texts = style.numbers(values), list[str]()
+    numbers, texts = style.numbers(array("d", values)), list[str]()
     for place in reversed(range(len(values))):
         text = AsciiText()
         text.add_listed(("", ""), numbers, place)
@@ -61,12 +62,12 @@ def written(style: JsonStyle, values: list[float]) -> list[str]:
     return texts[::-1]
 
 
-@pytest.mark.parametrize("has_orjson", [True, False])
+@pytest.mark.parametrize("missing", ["nothing", "numpy", "orjson"])
 @given(values=st.lists(floats))
-def test_many_floats_come_back_as_they_were(has_orjson: bool, values: list[float]) -> None:
+def test_many_floats_come_back_as_they_were(missing: str, values: list[float]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        if not has_orjson:
-            patched.setattr(json_text, "orjson", None)
+        if missing != "nothing":
+            patched.setattr(json_text, missing, None)
         bare, strict = written(BARE, values), written(STRICT, values)
     assert repr([json.loads(text) for text in bare]) == repr(values)
     names = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

@@ -38,7 +38,9 @@ def test_a_structure_that_repeats_itself_too_often_is_null_and_a_problem() -> No
 def test_each_value_may_have_as_many_parts() -> None:
     problems = Problems(set())
     large = [[1]] * (MOST_PARTS // 2 - 1)
-    first, second = Recorder(Statistics(problems), problems).arguments(CALL, (large, large))
+    records = Recorder(Statistics(problems), problems).arguments(CALL, (large, large))
+    assert isinstance(records, list)
+    first, second = records
     assert first == second and first is not None
     assert problems.all() == ()
 

@@ -176,19 +176,6 @@ def objects_of_ours() -> list[object]:
     return [one for one in gc.get_objects() if issubclass(type(one), (*HOOKS, FunctionMode, Backward, Share))]
 
 
-class Entered:
-    """A lock, and how often it was taken."""
-
-    times = 0
-
-    def acquire(self, **_: object) -> bool:
-        self.times += 1
-        return True
-
-    def release(self) -> None:
-        """Nobody waits for it."""
-
-
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     configured: Configured, tmp_path: Path, level: str
@@ -213,13 +200,14 @@ def test_after_stop_no_hook_is_left_on_parameters_tensors_and_nodes_and_no_mode(
     weight, *others = model.parameters()
     assert list(weight._backward_hooks.values()) == [users.append]
     assert [tensor._backward_hooks for tensor in (*others, *handed_out)] == [None] * (3 + 3)
-    # A hook of ours on a node would enter the session, were that open.
-    entered = Entered()
-    session.is_open, session.store.lock = True, entered
+    # A hook of ours on a node would record what it is given, were the session open.
+    recorder = session.store.recorder
+    recorded = recorder.tensors
+    session.is_open = True
     handed_out[-1].sum().backward()
-    assert (entered.times, len(users)) == (0, 1)
+    assert (recorder.tensors - recorded, len(users)) == (0, 1)
     session.is_open = False
-    del session, entered
+    del session, recorder
     assert len(nodes_behind(handed_out[-1])) > 4
     gc.collect()
     assert [one for one in objects_of_ours() if not any(one is other for other in earlier)] == []

@@ -1,7 +1,7 @@
 cimport cython
 from probe_patch.runtime.capture.backward cimport Backward
 from probe_patch.runtime.capture.moments cimport GradientNow
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.tensor_hooks cimport TensorHook
 from probe_patch.runtime.store cimport Store

@@ -92,9 +92,9 @@ def _take(session: Session, awaited: Awaited, gradient: GradientNow) -> None:
         session.gradients.begin(backward)
     if backward.is_taken:
         if session.takes_inputs:
-            backward.arrived[output] = gradient.arrived(call, output)
+            backward.arrives(output, gradient.arrived(call, output))
         if handed_on and session.takes_outputs:
             for number in handed_on:
-                backward.passed_on[number] = gradient.passed_on(call, number)
+                backward.passes_on(number, gradient.passed_on(call, number))
     if backward.shares == 0:
         session.store.selection.end_backward(call)

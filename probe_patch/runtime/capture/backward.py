@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from probe_patch.runtime.capture.forms import Record
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.wanted import Wanted
 
 LEAF: Final = -1
@@ -29,8 +29,10 @@ class Backward:
 
     Attributes:
         call: the call.
-        arrived: the gradients of its outputs, in their order; msProbe's key ``input``.
-        passed_on: its shares of the gradients of its positional inputs that are tensors; msProbe's key ``output``.
+        inputs: how many of its positional inputs are tensors; 0 where none of them has a gradient.
+        outputs: how many of its outputs are tensors.
+        gradients: those that have arrived at its outputs, in their order, which are msProbe's key ``input``; behind
+            them its shares of those of ``inputs``, msProbe's ``output``. Empty until it is taken.
         behind: the nodes to which these inputs send their gradients; of a leaf the tensor itself, and None of one that
             sends none. Empty once the call is over.
         numbers: which of the outputs of these nodes they are, or ``LEAF``; empty once the call is over.
@@ -40,12 +42,24 @@ class Backward:
         shares: how many of its shares are still to come.
     """
 
-    __slots__ = ("arrived", "behind", "call", "is_taken", "numbers", "passed_on", "shares", "since", "watched")
+    __slots__ = (
+        "behind",
+        "call",
+        "gradients",
+        "inputs",
+        "is_taken",
+        "numbers",
+        "outputs",
+        "shares",
+        "since",
+        "watched",
+    )
 
     def __init__(self, call: Call, inputs: list[Tensor], watched: int) -> None:
         self.call = call
-        self.arrived: list[Record] = NOTHING
-        self.passed_on: list[Record] = NOTHING
+        self.gradients: list[Record] = NOTHING
+        self.inputs = 0
+        self.outputs = 0
         self._look_at(inputs)
         self.since: int = _get_sequence_number()
         self.watched = watched
@@ -62,17 +76,30 @@ class Backward:
                 number = tensor.output_nr
             elif tensor.requires_grad:
                 node = tensor
-            if node is not None and self.passed_on is NOTHING:
-                self.passed_on = [None] * len(inputs)
+            if node is not None:
+                self.inputs = len(inputs)
             behind.append(node)
             numbers.append(number)
         self.behind = behind
         self.numbers = numbers
 
+    def take(self) -> None:
+        """It is recorded: something has arrived."""
+        self.is_taken = True
+        self.gradients = [None] * (self.outputs + self.inputs)
+
+    def arrives(self, output: int, record: Record) -> None:
+        """The gradient of one of its outputs."""
+        self.gradients[output] = record
+
+    def passes_on(self, number: int, record: Record) -> None:
+        """Its share of the gradient of one of its inputs."""
+        self.gradients[self.outputs + number] = record
+
     def record(self, wanted: Wanted) -> dict[str, Record]:
         record: dict[str, Record] = {}
         if wanted.inputs:
-            record["input"] = self.arrived
+            record["input"] = self.gradients[: self.outputs]
         if wanted.outputs:
-            record["output"] = self.passed_on
+            record["output"] = self.gradients[self.outputs :]
         return record

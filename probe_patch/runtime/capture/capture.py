@@ -64,7 +64,7 @@ class Capture:
         self._modules.detach()
         if self._range is not None:
             self._range.detach()
-        self._session.gradients.remove()
+        self._session.gradients.remove(self._session)
 
 
 def _nothing() -> None:

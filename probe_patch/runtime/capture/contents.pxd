@@ -1,6 +1,7 @@
 from probe_patch.runtime.capture.forms cimport Look, Nulls, Taken
 from probe_patch.runtime.number_texts cimport NumberForm
 from probe_patch.runtime.stats.checksums.table cimport ChecksumTable
+from probe_patch.runtime.stats.row_numbers cimport RowNumbers
 from probe_patch.runtime.stats.table cimport StatisticsTable
 from probe_patch.runtime.json_text cimport JsonStyle
 cdef class Contents:
@@ -15,7 +16,7 @@ cdef class Statistics(Contents):
     cdef NumberForm _form
     cdef bint _counts
     cdef StatisticsTable _table
-    cdef list _rows
+    cdef RowNumbers _rows
 cdef class WithCrc(Contents):
     cdef Contents _numbers
     cdef ChecksumTable _table

@@ -9,6 +9,7 @@ from probe_patch.runtime.capture.looks import look_of_whole
 from probe_patch.runtime.checksum_texts import NULL_CRC, NULL_XOR, CrcTexts, XorTexts
 from probe_patch.runtime.number_texts import NumberForm, NumberTexts
 from probe_patch.runtime.stats.checksums.table import ChecksumTable
+from probe_patch.runtime.stats.row_numbers import RowNumbers
 from probe_patch.runtime.stats.table import NO_ROW, StatisticsTable
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Statistics(Contents):
         self._form = NumberForm(list(NUMBER_KEYS.values()), self._columns)
         self._counts = not _COUNTED.isdisjoint(numbers)
         self._table = StatisticsTable(problems, self._counts, describe=look_of_whole)
-        self._rows: list[int] = []
+        self._rows = RowNumbers()
 
     def launch(self) -> None:
         self._table.launch()
@@ -108,14 +109,14 @@ class Statistics(Contents):
         return look
 
     def take_again(self, place: int) -> None:
-        self._rows.append(self._rows[place])
+        self._rows.append(self._rows.at(place))
 
     def read(self, style: JsonStyle) -> Taken:
-        rows, self._rows = self._rows, []
+        rows, self._rows = self._rows, RowNumbers()
         return NumberTexts(self._form, rows, self._table.read(), style)
 
     def nothing(self) -> Nulls:
-        self._rows = []
+        self._rows = RowNumbers()
         return Nulls(self._form.nulls)
 
 

@@ -9,6 +9,9 @@ cdef class TensorRecord:
     cdef public long number
 @cython.locals(record=TensorRecord)
 cpdef TensorRecord tensor_record(long number)
+cdef class TensorList:
+    cdef public long first, count
+cpdef list tensor_records(TensorList listed)
 cdef class Taken:
     cpdef add(self, AsciiText text, long place, Look look)
     cpdef add_last(self, AsciiText text, long place)
@@ -22,6 +25,7 @@ cdef class TensorTexts:
     cdef list _looks
     cdef dict _files
     cdef Taken _taken
-    @cython.locals(place=long)
     cpdef add(self, AsciiText text, TensorRecord record)
+    @cython.locals(place=long)
+    cpdef add_number(self, AsciiText text, long number)
     cpdef object counts(self, TensorRecord record)

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from probe_patch.runtime.stats.rows import Counts
     from probe_patch.runtime.tensor_files import TensorFile
 
-Record: TypeAlias = (
-    "bool | int | float | str | TensorRecord | SavedRecord | Sequence[Record] | Mapping[str, Record] | None"
-)
+_Tensors: TypeAlias = "TensorRecord | TensorList | SavedRecord"
+Record: TypeAlias = "bool | int | float | str | _Tensors | Sequence[Record] | Mapping[str, Record] | None"
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,26 @@ def tensor_record(number: int) -> TensorRecord:
     record = TensorRecord.__new__(TensorRecord)
     record.number = number
     return record
+
+
+class TensorList:
+    """The records of tensors that were recorded one after another, as a list: what nearly all inputs and outputs are.
+
+    Attributes:
+        first: the number of the first.
+        count: how many they are.
+    """
+
+    __slots__ = ("count", "first")
+
+    def __init__(self, first: int, count: int) -> None:
+        self.first = first
+        self.count = count
+
+
+def tensor_records(listed: TensorList) -> list[TensorRecord]:
+    """One by one."""
+    return [tensor_record(number) for number in range(listed.first, listed.first + listed.count)]
 
 
 class WrittenRecord(str):
@@ -152,10 +171,14 @@ class TensorTexts:
 
     def add(self, text: AsciiText, record: TensorRecord) -> None:
         """Write the record as JSON."""
-        place = record.number - self._first
+        self.add_number(text, record.number)
+
+    def add_number(self, text: AsciiText, number: int) -> None:
+        """Write the record of this number."""
+        place = number - self._first
         self._taken.add(text, place, self._looks[place])
         if self._files:
-            text.add(_file_member(self._files.get(record.number)))
+            text.add(_file_member(self._files.get(number)))
         self._taken.add_last(text, place)
         text.add("}")
 

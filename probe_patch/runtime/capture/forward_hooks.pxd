@@ -10,16 +10,16 @@ cdef inline dict vars(object value):
 cdef tuple _ENTERED_IN
 cdef class ForwardHooks:
     cdef object _number
-    cdef list _modules, _handles
+    cdef list _handles
     cdef dict _as_torch
     @cython.locals(own=dict)
-    cpdef before(self, object module, object reference, object hook)
+    cpdef before(self, object module, object hook)
     @cython.locals(own=dict)
-    cpdef before_with_keywords(self, object module, object reference, object hook)
+    cpdef before_with_keywords(self, object module, object hook)
     @cython.locals(own=dict)
     cpdef after(self, object module, object hook)
-    cpdef remove(self, object failed)
-    cdef bint _are_entered(self, type kind) except -1
     @cython.locals(own=dict)
-    cdef _take_off(self, object module)
+    cpdef take_off(self, object module)
+    cpdef remove_registered(self, object failed)
+    cdef bint _are_entered(self, type kind) except -1
 cdef bint _registers_as_torch(type kind) except -1

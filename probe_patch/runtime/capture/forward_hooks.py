@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
-    import weakref
     from collections.abc import Callable
 
 HOOKS: Final = ("_forward_pre_hooks", "_forward_hooks")
@@ -26,30 +25,21 @@ class ForwardHooks:
 
     def __init__(self) -> None:
         self._number = RemovableHandle(OrderedDict()).id
-        self._modules: list[weakref.ref[nn.Module]] = []
         self._handles: list[RemovableHandle] = []
         self._as_torch: dict[type, bool] = {}
 
-    def before(self, module: nn.Module, reference: weakref.ref[nn.Module], hook: Callable[..., None]) -> None:
-        """Have the hook called before each forward, as the last of those that are there now; ``after`` comes later.
-
-        Args:
-            reference: to the module.
-        """
+    def before(self, module: nn.Module, hook: Callable[..., None]) -> None:
+        """Have the hook called before each forward, as the last of those that are there now; ``after`` comes later."""
         if not self._are_entered(type(module)):
             self._handles.append(module.register_forward_pre_hook(hook))
             return
-        self._modules.append(reference)
         vars(module)["_forward_pre_hooks"][self._number] = hook
 
-    def before_with_keywords(
-        self, module: nn.Module, reference: weakref.ref[nn.Module], hook: Callable[..., None]
-    ) -> None:
+    def before_with_keywords(self, module: nn.Module, hook: Callable[..., None]) -> None:
         """``before`` for a hook that is given the keyword arguments as well."""
         if not self._are_entered(type(module)):
             self._handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
             return
-        self._modules.append(reference)
         own = vars(module)
         own["_forward_pre_hooks_with_kwargs"][self._number] = True
         own["_forward_pre_hooks"][self._number] = hook
@@ -63,18 +53,20 @@ class ForwardHooks:
         own["_forward_hooks_always_called"][self._number] = True
         own["_forward_hooks"][self._number] = hook
 
-    def remove(self, failed: Callable[[Exception], None]) -> None:
-        """Take all of them off; ``failed`` is told of those that will not go."""
-        modules, self._modules = self._modules, []
+    def take_off(self, module: nn.Module) -> None:
+        """Take both off this module, unless its class was asked to register them."""
+        own = vars(module)
+        for name in _ENTERED_IN:
+            entries = own[name]
+            if self._number in entries:
+                del entries[self._number]
+
+    def remove_registered(self, failed: Callable[[Exception], None]) -> None:
+        """Take off what classes were asked to register; ``failed`` is told of hooks that will not go."""
         handles, self._handles = self._handles, []
         for handle in handles:
             try:
                 handle.remove()
-            except Exception as error:  # noqa: PERF203
-                failed(error)
-        for module in modules:
-            try:
-                self._take_off(module())
             except Exception as error:  # noqa: PERF203
                 failed(error)
 
@@ -83,14 +75,6 @@ class ForwardHooks:
         if known is None:
             known = self._as_torch[kind] = _registers_as_torch(kind)
         return known
-
-    def _take_off(self, module: Any) -> None:
-        if module is not None:
-            own = vars(module)
-            for name in _ENTERED_IN:
-                entries = own[name]
-                if self._number in entries:
-                    del entries[self._number]
 
 
 _ENTERED_IN: Final = (

@@ -5,16 +5,21 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from torch._C import _current_graph_task_id, _get_tracing_state
+from torch._C import _current_graph_task_id
 from torch.compiler import is_compiling
 
-from probe_patch.runtime.capture.module_calls import HookOfCalls
+from probe_patch.runtime.capture.around_forwards import BeginsCall, BeginsPass, BeginsVisit, EndsCall, EndsVisit
+
+try:
+    from probe_patch.runtime.capture.quick_hooks import call_as_base
+except ImportError:
+
+    def call_as_base(kind: type) -> None:
+        """Where nothing is compiled, or torch has no such function, Python calls what is written in Python."""
+
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from probe_patch.runtime.capture.names import ModuleName
-    from probe_patch.runtime.capture.session import Session
 
 
 class CallHook:
@@ -22,9 +27,6 @@ class CallHook:
 
     Forwards that run inside a backward pass are counted, not recorded: activation checkpointing repeats a forward
     there, and as a further call it would shift the numbers of all later ones.
-
-    While a hook before a forward is being registered or removed, torch may call it on another thread without the
-    keyword arguments. Such a call records nothing.
     """
 
     __slots__ = ()
@@ -34,68 +36,48 @@ class CallHook:
         return getattr, (nullcontext(), "__exit__")
 
 
-class BeforeForward(CallHook, HookOfCalls):
-    """Opens the call and measures its inputs, which an in-place module is about to overwrite."""
-
+class BeforeForward(CallHook, BeginsCall):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
-        if not is_traced() and kwargs is not None:
-            self.calls.begin(module, args, kwargs)
+        if not is_compiling():
+            super().__call__(module, args, kwargs)
 
 
-class AfterForward(CallHook, HookOfCalls):
-    """Measures the outputs and closes the call; called too when the forward raised, then without an output."""
-
+class AfterForward(CallHook, EndsCall):
     __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        if not is_traced():
-            self.calls.end(module, output)
+        if not is_compiling():
+            super().__call__(module, args, output)
 
 
-class BeforePass(CallHook):
-    """On a root of the model: a pass begins, maybe inside another one."""
-
-    def __init__(self, session: Session, name: ModuleName) -> None:
-        self._session = session
-        self._name = name
+class BeforePass(CallHook, BeginsPass):
+    __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not is_no_pass():
-            self._session.enter_pass(self._name)
+        if not is_compiling():
+            super().__call__(module, args)
 
 
-class BeforeVisit(CallHook):
-    """On a module that is not recorded itself: the functions that run inside it may be."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class BeforeVisit(CallHook, BeginsVisit):
+    __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...]) -> None:
-        if not is_no_pass():
-            self._session.enter_visit()
+        if not is_compiling():
+            super().__call__(module, args)
 
 
-class AfterPass(CallHook):
-    """On a root of the model, or a module that is not recorded: a pass or visit is over, however it ended."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
+class AfterPass(CallHook, EndsVisit):
+    __slots__ = ()
 
     def __call__(self, module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        if not is_no_pass():
-            self._session.leave_visit()
+        if not is_compiling():
+            super().__call__(module, args, output)
 
 
-def is_traced() -> bool:
-    """Whether torch.compile or torch.jit.trace is looking at what runs."""
-    return is_compiling() or _get_tracing_state() is not None
-
-
-def is_no_pass() -> bool:
-    """Whether what runs is compiled, traced or recomputed."""
-    return is_compiling() or _get_tracing_state() is not None or _current_graph_task_id() != -1
+for hook in (BeforeForward, AfterForward, BeforePass, BeforeVisit, AfterPass):
+    call_as_base(hook)
 
 
 def inside_backward() -> bool:

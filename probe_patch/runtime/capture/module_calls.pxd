@@ -1,7 +1,8 @@
 cimport cython
 from probe_patch.runtime.capture.frames cimport outside
 from probe_patch.runtime.capture.names cimport ModuleName
-from probe_patch.runtime.capture.nesting cimport Call, Nesting
+from probe_patch.runtime.capture.forwards cimport Call
+from probe_patch.runtime.capture.nesting cimport Nesting
 from probe_patch.runtime.capture.parameters cimport OwnParameters
 from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.unchanged cimport Unchanged, nothing_comes_between
@@ -18,5 +19,3 @@ cdef class ModuleCalls:
     cdef _begin(self, Session session, object module, tuple args, dict kwargs)
     @cython.locals(nesting=Nesting, call=Call, unchanged=Unchanged)
     cdef _end(self, Session session, object module, object output)
-cdef class HookOfCalls:
-    cdef readonly ModuleCalls calls

@@ -53,7 +53,7 @@ class ModuleCalls:
             if _current_graph_task_id() == -1:
                 self._end(session, module, output)
             elif session.takes_backward:
-                session.recomputations.end(self._name, output)
+                session.recomputations.end(session, self._name, output)
         except Exception as error:
             session.store.problems.note("recording a module's outputs", error)
         finally:
@@ -66,22 +66,23 @@ class ModuleCalls:
         if _current_graph_task_id() != -1:
             session.store.recomputed += 1
             if session.takes_backward:
-                session.recomputations.begin(self._name, args)
+                session.recomputations.begin(session, self._name, args)
             return
         call = session.open_module(self._name, _exc_info()[1])
         frame = outside()
         call.frame = id(frame)
         if session.may_meet_again and nothing_comes_between(module):
+            call.is_sealed = True
             unchanged = session.nesting.unchanged = Unchanged(frame)
             session.store.recorder.known = unchanged.in_hook(frame)
         session.take_inputs(call, args, kwargs)
         if session.takes_backward and not has_gradients:
-            session.recomputations.expect(call)
+            session.recomputations.expect(session, call)
 
     def _end(self, session: Session, module: nn.Module, output: Any) -> None:
         nesting = session.nesting
         call = nesting.leave(self._name)
-        session.leave_thread()
+        session.leave_thread(nesting)
         if call is None:
             return
         unchanged, nesting.unchanged = nesting.unchanged, None
@@ -93,12 +94,3 @@ class ModuleCalls:
             session.take_output(call, output)
         session.take_parameters(call, module)
         session.store.close_call(call)
-
-
-class HookOfCalls:
-    """What the two hooks of a recorded module are made of: made in compiled code, as there are many."""
-
-    __slots__ = ("calls",)
-
-    def __init__(self, calls: ModuleCalls) -> None:
-        self.calls = calls

@@ -11,7 +11,7 @@ cdef class ModuleCapture:
     cdef Session _session
     cdef ForwardHooks _passes, _calls
     cdef Unhooked _unhooked
-    cdef list _parameters
+    cdef list _hooked, _parameters
     @cython.locals(named_ones=list, named=NamedModule)
     cpdef attach(self, object model)
     @cython.locals(named_ones=list, named=NamedModule)
@@ -22,6 +22,8 @@ cdef class ModuleCapture:
     cdef OwnParameters _watch_parameters(self, NamedModule named)
     cdef _hook(self, NamedModule named, OwnParameters parameters)
     cdef _hook_unrecorded(self, NamedModule named, object before, object after)
+    @cython.locals(hooks=ForwardHooks)
+    cdef _take_off(self, object module)
     cdef _note_unhooked(self, NamedModule named, object error)
     cpdef _note_left(self, object error)
 cdef bint _has_no_parameters(object module) except -1

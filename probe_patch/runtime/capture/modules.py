@@ -32,6 +32,7 @@ class ModuleCapture:
         self._passes = ForwardHooks()
         self._calls = ForwardHooks()
         self._unhooked = Unhooked()
+        self._hooked: list[weakref.ref[nn.Module]] = []
         self._parameters: list[OwnParameters] = []
 
     def attach(self, model: Model) -> None:
@@ -60,9 +61,13 @@ class ModuleCapture:
 
     def detach(self) -> None:
         """Remove every hook, whatever happens to single ones."""
-        self._passes.remove(self._note_left)
-        self._calls.remove(self._note_left)
-        self._unhooked.remove()
+        self._passes.remove_registered(self._note_left)
+        self._calls.remove_registered(self._note_left)
+        hooked, self._hooked = self._hooked, []
+        for reference in hooked:
+            module = reference()
+            if module is not None:
+                self._take_off(module)
         parameters, self._parameters = self._parameters, []
         with _DisableTorchFunction():
             for one in parameters:
@@ -87,10 +92,11 @@ class ModuleCapture:
 
     def _hook(self, named: NamedModule, parameters: OwnParameters | None) -> None:
         module, reference = named.module, weakref.ref(named.module)
+        self._hooked.append(reference)
         if named.is_root:
-            self._passes.before(module, reference, BeforePass(self._session, named.name))
+            self._passes.before(module, BeforePass(self._session, named.name))
         calls = ModuleCalls(self._session, named.name, parameters)
-        self._calls.before_with_keywords(module, reference, BeforeForward(calls))
+        self._calls.before_with_keywords(module, BeforeForward(calls))
         self._calls.after(module, AfterForward(calls))
         if named.is_root:
             self._passes.after(module, AfterPass(self._session))
@@ -98,9 +104,18 @@ class ModuleCapture:
 
     def _hook_unrecorded(self, named: NamedModule, before: BeforeVisit, after: AfterPass) -> None:
         module, reference = named.module, weakref.ref(named.module)
-        self._passes.before(module, reference, BeforePass(self._session, named.name) if named.is_root else before)
+        self._hooked.append(reference)
+        self._passes.before(module, BeforePass(self._session, named.name) if named.is_root else before)
         self._passes.after(module, after)
         self._unhooked.add(module, reference)
+
+    def _take_off(self, module: nn.Module) -> None:
+        for hooks in (self._passes, self._calls):
+            try:
+                hooks.take_off(module)
+            except Exception as error:  # noqa: PERF203
+                self._note_left(error)
+        self._unhooked.take_off(module)
 
     def _note_unhooked(self, named: NamedModule, error: Exception) -> None:
         self._store.problems.note("hooking a module", f"{named.name.label}: {type(error).__name__}: {error}")

@@ -1,5 +1,5 @@
 cimport cython
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 from probe_patch.runtime.capture.records cimport Recorder
 cdef class GradientNow:
     cdef object _gradient, _record

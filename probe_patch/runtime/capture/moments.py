@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from probe_patch.runtime.capture.forms import Record
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.records import Recorder
 
 

@@ -8,111 +8,14 @@ from typing import TYPE_CHECKING, Final
 from probe_patch.runtime.capture.frames import outside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from types import FrameType
+    from weakref import ref
 
     from probe_patch.runtime.capture.backward import Backward
-    from probe_patch.runtime.capture.forms import Record
+    from probe_patch.runtime.capture.forwards import Call, ForwardPass
     from probe_patch.runtime.capture.names import CallName
+    from probe_patch.runtime.capture.session import Session
     from probe_patch.runtime.capture.unchanged import Unchanged
-
-
-class ForwardPass:
-    """One outermost pass through a root.
-
-    Attributes:
-        micro_batch: how many passes through this root the dump holds before it.
-        has_gradients: whether it began with gradients enabled, so that something may flow back through it.
-    """
-
-    __slots__ = ("has_gradients", "micro_batch")
-
-    def __init__(self, micro_batch: int, has_gradients: bool) -> None:
-        self.micro_batch = micro_batch
-        self.has_gradients = has_gradients
-
-
-BEFORE_ANY_PASS: Final = ForwardPass(0, has_gradients=False)
-
-
-_GIVEN: Final[dict[str, Record]] = {}
-"""In the place of the records that calls have given: one for all, as they are many. Nothing is put into it: what has
-ended, or is of a session that is closed, records nothing."""
-
-
-class Call:
-    """One forward of one module or function, from its start to its end.
-
-    Attributes:
-        name: what is called.
-        number: how many calls of that name were before it.
-        parent: the module call that it runs in.
-        during: the pass that it is a part of; outside of any, the last one that began.
-        handled: the exception the thread was already handling when the call began.
-        is_taken: whether its forward is recorded.
-        has_backward: whether its backward is recorded, as something has flowed back through it.
-        record: what is known of it so far, by dump.json's keys.
-        stack: the number of its call stack; None where that is not recorded.
-        frame: the identity of the frame that runs it, of a module; that frame lives as long as the call is open.
-        flow: what flows back through it; None where nothing will, or where gradients are not recorded.
-    """
-
-    __slots__ = (
-        "during",
-        "flow",
-        "frame",
-        "handled",
-        "has_backward",
-        "is_taken",
-        "name",
-        "number",
-        "parent",
-        "record",
-        "stack",
-    )
-
-    def __init__(
-        self, name: CallName, number: int, parent: Call | None, during: ForwardPass, handled: BaseException | None
-    ) -> None:
-        self.name = name
-        self.number = number
-        self.parent = parent
-        self.during = during
-        self.handled = handled
-        self.is_taken = True
-        self.has_backward = False
-        self.flow: Backward | None = None
-        self.record: dict[str, Record] = {}
-        self.stack: int | None = None
-        self.frame = 0
-
-    @property
-    def entry(self) -> str:
-        """The call's name in the dump."""
-        return self.name.forward(self.number)
-
-    @property
-    def backward(self) -> str:
-        """The name of its backward in the dump."""
-        return self.name.backward(self.number)
-
-    def end(self) -> None:
-        """It is over: what was only needed until then goes."""
-        # Of one that has raised, ``flow`` still holds nodes.
-        self.flow = self.handled = None
-        self.frame = 0
-
-    def give_record(self) -> dict[str, Record]:
-        """The record, which the call, kept for its place among the others, then lets go of."""
-        record, self.record, self.flow = self.record, _GIVEN, None
-        return record
-
-    def around(self) -> Iterator[Call]:
-        """The module calls that it runs in, innermost first."""
-        call = self.parent
-        while call is not None:
-            yield call
-            call = call.parent
 
 
 class _Here(threading.local):
@@ -132,8 +35,8 @@ class Nestings(threading.local):
         here: that of the current thread.
     """
 
-    def __init__(self, is_open: Callable[[], bool], passes: list[list[FrameType]]) -> None:
-        self.here = Nesting(is_open, passes)
+    def __init__(self, session: ref[Session], passes: list[list[FrameType]]) -> None:
+        self.here = Nesting(session, passes)
 
 
 class Nesting:
@@ -146,16 +49,18 @@ class Nesting:
         repeated: the modules that a backward on this thread is running again, and what will flow back through them.
         unchanged: of the innermost open call, where it is one in which nothing of the run's own code comes between.
         is_in_a_function: whether the outermost open call runs, without gradients, inside an autograd function.
+        has_mode: whether the session's function mode is on this thread.
+        is_visited: whether it is so only as long as a module runs here.
     """
 
-    def __init__(self, is_open: Callable[[], bool], passes: list[list[FrameType]]) -> None:
+    def __init__(self, session: ref[Session], passes: list[list[FrameType]]) -> None:
         """For one thread.
 
         Args:
-            is_open: tells whether the session is.
+            session: whose it is; what the session holds must not keep it.
             passes: those that run on each thread. A frame keeps a whole call stack alive: the session empties them.
         """
-        self._is_open = is_open
+        self._session = session
         # It is made on its thread.
         self._here = _here.nestings
         self._open: list[Call] = []
@@ -166,6 +71,8 @@ class Nesting:
         self.repeated: list[tuple[CallName, Backward | None]] = []
         self.is_in_a_function = False
         self.is_in_function = False
+        self.has_mode = False
+        self.is_visited = False
         self.unchanged: Unchanged | None = None
 
     @property
@@ -187,14 +94,15 @@ class Nesting:
         return False
 
     def is_of_open_session(self) -> bool:
-        return self._is_open()
+        session = self._session()
+        return session is not None and session.is_open
 
     def _runs(self) -> bool:
         if self._running:
             self._drop_ended(outside())
             if not self._running:
                 self._open.clear()
-        return self.is_in_module and self._is_open()
+        return self.is_in_a_module() and self.is_of_open_session()
 
     def innermost(self) -> Call | None:
         """The innermost open call."""
@@ -216,13 +124,12 @@ class Nesting:
         return None
 
     def enter_pass(self, frame: FrameType) -> bool:
-        """A pass through a root begins in this frame. Whether it is an outermost one, where nothing can be open.
+        """A pass through a root, or through a module that is not recorded itself, begins in this frame.
+        Whether it is an outermost one, where nothing can be open.
 
         torch calls no hook when a KeyboardInterrupt or SystemExit leaves a module, so a pass counts as running only
         while its frame is on the stack.
         """
-        if not self._is_open():
-            return False
         self._drop_ended(frame.f_back)
         is_outermost = not self._running
         if is_outermost:

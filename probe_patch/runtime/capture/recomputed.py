@@ -10,8 +10,8 @@ import torch
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.backward import Backward
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.names import CallName
-    from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
 
 AMBIGUOUS: Final = (
@@ -22,51 +22,50 @@ FUNCTIONS: Final = "functions inside reentrant checkpointing have no gradients h
 
 
 class Recomputations:
-    """The calls of one session that a backward may repeat."""
+    """The calls of one session that a backward may repeat. As with ``Gradients``, the session comes with each call."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self) -> None:
         self._waiting: dict[CallName, list[Call]] = {}
 
-    def expect(self, call: Call) -> None:
+    def expect(self, session: Session, call: Call) -> None:
         """A module is called without gradients."""
-        if self._session.ran_in_inference_mode:
+        if session.ran_in_inference_mode:
             return
-        nesting = self._session.nesting
+        nesting = session.nesting
         if call.parent is None:
             nesting.is_in_a_function = not call.during.has_gradients and _is_in_a_function()
         if call.during.has_gradients or nesting.is_in_a_function:
             self._waiting.setdefault(call.name, []).append(call)
 
-    def begin(self, name: CallName, args: tuple[Any, ...]) -> None:
+    def begin(self, session: Session, name: CallName, args: tuple[Any, ...]) -> None:
         """A backward calls a module. Each ``begin`` has its ``end``."""
-        self._session.nesting.repeated.append((name, self._flow(name, args)))
+        session.nesting.repeated.append((name, self._flow(session, name, args)))
 
-    def end(self, name: CallName, output: object) -> None:
+    def end(self, session: Session, name: CallName, output: object) -> None:
         """The module is done; ``output`` is None if it raised."""
-        repeated = self._session.nesting.repeated
+        repeated = session.nesting.repeated
         while repeated:
             other, flow = repeated.pop()
             if other is name:
                 if flow is not None:
-                    self._session.gradients.after(flow, output)
+                    session.gradients.after(session, flow, output)
                 return
 
-    def _flow(self, name: CallName, args: tuple[Any, ...]) -> Backward | None:
+    def _flow(self, session: Session, name: CallName, args: tuple[Any, ...]) -> Backward | None:
         waiting = self._waiting.get(name)
-        if not waiting or not self._session.ran_with_gradients:
+        if not waiting or not session.ran_with_gradients:
             return None
-        flowing = self._session.nesting.flowing
+        flowing = session.nesting.flowing
         fitting = [call for call in waiting if flowing is None or call.during is flowing]
-        problems = self._session.store.problems
+        problems = session.store.problems
         if len(fitting) > 1:
             problems.note("recording the gradients of a recomputed module", AMBIGUOUS.format(name=name.backward(0)))
         if len(fitting) != 1:
             return None
-        if self._session.wanted.functions is not None:
+        if session.wanted.functions is not None:
             problems.note("recording the gradients of recomputed functions", FUNCTIONS)
         waiting.remove(fitting[0])
-        return self._session.gradients.before(fitting[0], args)
+        return session.gradients.before(session, fitting[0], args)
 
 
 def _is_in_a_function() -> bool:

@@ -1,11 +1,13 @@
 cimport cython
 from probe_patch.runtime.capture.contents cimport Contents
-from probe_patch.runtime.capture.forms cimport Look, TensorRecord, TensorTexts, tensor_record
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forms cimport Look, TensorList, TensorRecord, TensorTexts, tensor_record, tensor_records
+from probe_patch.runtime.capture.forwards cimport Call
 from probe_patch.runtime.json_text cimport JsonStyle
 from probe_patch.runtime.capture.scalars cimport scalar_record
 from probe_patch.runtime.stats.plain cimport is_plain, plain_values
 from probe_patch.runtime.stats.states cimport state_of
+cdef dict _SINGLE_KEYWORDS
+cdef dict _shared(dict records)
 cdef class Recorder:
     cdef Contents _contents
     cdef object _problems, _slices, _files
@@ -17,7 +19,7 @@ cdef class Recorder:
     cdef public tuple further_slices
     cdef public dict known
     cpdef launch(self)
-    cpdef list arguments(self, Call call, tuple values)
+    cpdef object arguments(self, Call call, tuple values)
     cpdef dict keywords(self, Call call, object values)
     cpdef object output(self, Call call, object value)
     cpdef object arrived(self, Call call, long number, object gradient)
@@ -29,6 +31,8 @@ cdef class Recorder:
     cpdef dict parameters(self, Call call, object module)
     cpdef TensorTexts read(self, JsonStyle style)
     cdef str _place(self, str entry, str path)
+    @cython.locals(first=long, made=long, records=list)
+    cdef object _listed(self, tuple values)
     cdef object _guarded(self, object value, object keyword, str place)
     cdef object _record(self, object value, object keyword, list around, str place)
     @cython.locals(record=TensorRecord, known=dict)

@@ -10,7 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from probe_patch.runtime.capture.arrays import array_record, array_values, is_array
-from probe_patch.runtime.capture.forms import Look, Record, SavedRecord, TensorRecord, TensorTexts, tensor_record
+from probe_patch.runtime.capture.forms import (
+    Look,
+    Record,
+    SavedRecord,
+    TensorList,
+    TensorRecord,
+    TensorTexts,
+    WrittenRecord,
+    tensor_record,
+    tensor_records,
+)
 from probe_patch.runtime.capture.looks import look_of
 from probe_patch.runtime.capture.nested import DEEPEST, MOST_PARTS
 from probe_patch.runtime.capture.point_to_point import is_point_to_point, point_to_point_record
@@ -23,7 +33,7 @@ from probe_patch.runtime.stats.states import state_of
 if TYPE_CHECKING:
     from probe_patch.config.sections import Slice
     from probe_patch.runtime.capture.contents import Contents
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.unchanged import Known
     from probe_patch.runtime.json_text import JsonStyle
     from probe_patch.runtime.problems import Problems
@@ -34,6 +44,12 @@ _PRIVATE: Final = (
     "tensors in open formats (torch.npu.config.allow_internal_format = False)"
 )
 
+
+_NO_KEYWORDS: Final[dict[str, Record]] = {}
+"""One for all, as most calls have none. Nothing is put into it."""
+
+_SINGLE_KEYWORDS: Final[dict[tuple[str, WrittenRecord], dict[str, Record]]] = {}
+_MOST_KEYWORDS: Final = 1024
 
 _SCALARS: Final = frozenset({bool, int, float, str})
 
@@ -74,23 +90,28 @@ class Recorder:
         except Exception as error:
             self._problems.note("measuring a tensor", error)
 
-    def arguments(self, call: Call, values: tuple[object, ...]) -> list[Record]:
-        """``input_args``."""
+    def arguments(self, call: Call, values: tuple[object, ...]) -> Record:
+        """``input_args``: a list."""
         if self._files is None:
-            return [self._guarded(value, None, "") for value in values]
+            return self._listed(values)
         place = self._place(call.entry, "input")
         return [self._guarded(value, None, place and f"{place}.{index}") for index, value in enumerate(values)]
 
     def keywords(self, call: Call, values: Mapping[str, object]) -> dict[str, Record]:
         """``input_kwargs``."""
-        place = self._place(call.entry, "kwargs") if self._files is not None and values else ""
-        return {name: self._guarded(value, name, place and f"{place}.{name}") for name, value in values.items()}
+        if not values:
+            return _NO_KEYWORDS
+        place = "" if self._files is None else self._place(call.entry, "kwargs")
+        records = {name: self._guarded(value, name, place and f"{place}.{name}") for name, value in values.items()}
+        return _shared(records) if len(records) == 1 else records
 
     def output(self, call: Call, value: object) -> Record:
         """``output``: a list, except for a named tuple, which stays an object of its fields."""
         place = "" if self._files is None else self._place(call.entry, "output")
         if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
             return self._guarded(value, None, place)
+        if self._files is None:
+            return self._listed((value,))
         return [self._guarded(value, None, place and f"{place}.0")]
 
     def arrived(self, call: Call, number: int, gradient: Tensor) -> Record:
@@ -166,6 +187,19 @@ class Recorder:
         if self._files is None or not self._files.takes(entry):
             return ""
         return f"{entry}.{path}" if path else entry
+
+    def _listed(self, values: tuple[object, ...]) -> Record:
+        first, made = self.tensors, 0
+        records: list[Record] | None = None
+        for value in values:
+            record = self._guarded(value, None, "")
+            if records is None:
+                if type(record) is TensorRecord and record.number == first + made:
+                    made += 1
+                    continue
+                records = [*tensor_records(TensorList(first, made))]
+            records.append(record)
+        return TensorList(first, made) if records is None else records
 
     def _guarded(self, value: object, keyword: str | None, place: str) -> Record:
         self._parts = 0
@@ -290,6 +324,19 @@ class Recorder:
         values = array_values(value) if place else None
         file = None if values is None else self._saved(values, place)
         return record if file is None else SavedRecord(record, file)
+
+
+def _shared(records: dict[str, Record]) -> dict[str, Record]:
+    """The same, of a value that comes up often: made once."""
+    ((name, record),) = records.items()
+    if type(record) is not WrittenRecord:
+        return records
+    known = _SINGLE_KEYWORDS.get((name, record))
+    if known is None:
+        known = records
+        if len(_SINGLE_KEYWORDS) < _MOST_KEYWORDS:
+            _SINGLE_KEYWORDS[name, record] = records
+    return known
 
 
 def named_parts(value: Any) -> Iterable[tuple[object, object]] | None:

@@ -1,4 +1,4 @@
-from probe_patch.runtime.capture.nesting cimport Call
+from probe_patch.runtime.capture.forwards cimport Call
 cdef class Selection:
     cdef object _first, _last
     cdef bint _is_open, _takes_all, _opens_modules

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from probe_patch.config import Config
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.names import CallName, ModuleName
-    from probe_patch.runtime.capture.nesting import Call
 
 
 class Selection:

@@ -1,8 +1,10 @@
 cimport cython
 from probe_patch.runtime.capture.frames cimport outside
 from probe_patch.runtime.stats.apart cimport ApartFromTheRun
-from probe_patch.runtime.capture.nesting cimport Call, Nesting
+from probe_patch.runtime.capture.forwards cimport Call
+from probe_patch.runtime.capture.nesting cimport Nesting
 from probe_patch.runtime.capture.records cimport Recorder
+from probe_patch.runtime.hook_lock cimport HookLock
 from probe_patch.runtime.store cimport Store
 cdef object _current_graph_task_id
 
@@ -11,7 +13,7 @@ cdef class Session:
     cdef public Store store
     cdef public object wanted, recomputations, threads, _nestings
     cdef public object gradients
-    cdef object _acquire, _release
+    cdef HookLock _lock
     cdef public bint takes_inputs, takes_outputs, takes_backward
     cdef public bint is_open, is_paused, may_meet_again
     cdef long _depth
@@ -30,11 +32,12 @@ cdef class Session:
     cpdef take_parameters(self, Call call, object module)
     @cython.locals(nesting=Nesting, call=Call)
     cpdef Call open_module(self, object name, object handled)
-    @cython.locals(nesting=Nesting)
-    cpdef Call open_function(self, object name)
-    cpdef visit_thread(self)
-    cpdef leave_thread(self)
+    cpdef Call open_function(self, Nesting here, object name)
+    cpdef visit_thread(self, Nesting nesting)
+    cpdef leave_thread(self, Nesting nesting)
     cpdef enter_pass(self, object root)
-    cpdef enter_visit(self)
+    @cython.locals(nesting=Nesting)
+    cpdef bint enter_visit(self) except -1
+    @cython.locals(nesting=Nesting)
     cpdef leave_visit(self)
     cpdef begin_pass(self, object root)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from torch._C import _current_graph_task_id
 
 from probe_patch.runtime.capture.frames import outside
-from probe_patch.runtime.capture.nesting import Call, Nesting, Nestings
+from probe_patch.runtime.capture.nesting import Nesting, Nestings
 from probe_patch.runtime.stats.apart import ApartFromTheRun
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.functions.threads import ModeOnThreads
     from probe_patch.runtime.capture.names import FunctionName, ModuleName
     from probe_patch.runtime.store import Store
@@ -44,13 +46,13 @@ class Session:
         self.wanted = store.wanted
         self.takes_inputs, self.takes_outputs = self.wanted.inputs, self.wanted.outputs
         self.takes_backward = self.wanted.backward
-        self._acquire, self._release = store.lock.acquire, store.lock.release
+        self._lock = store.lock
         # Compiled, modules that declare each other's classes cannot need each other to be imported.
         from probe_patch.runtime.capture.gradients import Gradients
         from probe_patch.runtime.capture.recomputed import Recomputations
 
-        self.gradients = Gradients(self)
-        self.recomputations = Recomputations(self)
+        self.gradients = Gradients(store)
+        self.recomputations = Recomputations()
         self.is_open = True
         self.is_paused = False
         self.may_meet_again = self.wanted.modules and self.wanted.functions is not None
@@ -58,7 +60,7 @@ class Session:
         self._depth = 0
         self._apart: list[ApartFromTheRun] = []
         self._passes: list[list[FrameType]] = []
-        self._nestings = Nestings(lambda: self.is_open, self._passes)
+        self._nestings = Nestings(ref(self), self._passes)
         self.threads: ModeOnThreads | None = None
         self._pid = os.getpid()
         _sessions.add(self)
@@ -77,11 +79,10 @@ class Session:
             return False
         if self.is_paused and _current_graph_task_id() == -1:
             return False
-        # Waiting for no time at all takes a fifth of the time, as no clock is asked.
-        if not self._acquire(False) and not self._wait():
+        if not self._lock.take() and not self._wait():
             return False
         if not self.is_open:
-            self._release()
+            self._lock.give_back()
             return False
         if self._depth == len(self._apart):
             self._apart.append(ApartFromTheRun())
@@ -103,12 +104,12 @@ class Session:
             self._depth -= 1
             ending = self._apart[self._depth]
             ending.end()
-            self._release()
+            self._lock.give_back()
 
     def _wait(self) -> bool:
         """Wait for the lock while another thread has it."""
         store = self.store
-        while not store.lock.acquire(timeout=PATIENCE):
+        while not self._lock.wait(PATIENCE):
             if not store.is_relieved_now:
                 store.problems.note("recording", "another thread was held up in its own recording for too long")
                 return False
@@ -117,7 +118,7 @@ class Session:
     def _relieve(self) -> None:
         # The store has told of what fails.
         with suppress(Exception):
-            self.store.relieve(self.gradients.awaited)
+            self.store.relieve(partial(self.gradients.awaited, self))
 
     @property
     def ran_with_gradients(self) -> bool:
@@ -142,39 +143,38 @@ class Session:
         for running in tuple(self._passes):
             running.clear()
 
-    def visit_thread(self) -> None:
+    def visit_thread(self, nesting: Nesting) -> None:
         """A module is about to run on this thread: its functions are recorded here too."""
-        if self.threads is not None:
-            self.threads.visit()
+        threads = self.threads
+        if threads is not None and not nesting.has_mode:
+            threads.visit(nesting)
 
-    def leave_thread(self) -> None:
+    def leave_thread(self, nesting: Nesting) -> None:
         """A module has ended on this thread, maybe the outermost."""
-        if self.threads is not None and not self._nestings.here.is_in_a_module():
-            self.threads.leave()
-
-    def functions_are_recorded_here(self) -> bool:
-        """Whether this thread is the one that started the recording, or a module of the model is running on it."""
-        return self.threads is not None and self.threads.is_here
+        if nesting.is_visited and not nesting.is_in_a_module() and self.threads is not None:
+            self.threads.leave(nesting)
 
     def enter_pass(self, root: ModuleName) -> None:
         """A root of the model begins, maybe inside another one."""
-        self.visit_thread()
-        if not self._nestings.here.enter_pass(outside()) or not self.enter():
+        if not self.enter_visit() or not self.enter():
             return
         try:
             self.begin_pass(root)
         finally:
             self.leave()
 
-    def enter_visit(self) -> None:
-        """A module that is not recorded itself begins."""
-        self.visit_thread()
-        self._nestings.here.enter_pass(outside())
+    def enter_visit(self) -> bool:
+        """A module that is not recorded itself begins. Whether nothing else of the model is running on this thread."""
+        nesting = self._nestings.here
+        self.visit_thread(nesting)
+        # Frames are let go of when the session is closed, once.
+        return self.is_open and nesting.enter_pass(outside())
 
     def leave_visit(self) -> None:
         """A root of the model, or a module that is not recorded, is over."""
-        self._nestings.here.leave_pass()
-        self.leave_thread()
+        nesting = self._nestings.here
+        nesting.leave_pass()
+        self.leave_thread(nesting)
 
     def begin_pass(self, root: ModuleName) -> None:
         """An outermost pass through this root begins on this thread."""
@@ -182,46 +182,45 @@ class Session:
 
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
-        self.visit_thread()
         nesting = self._nestings.here
+        self.visit_thread(nesting)
         nesting.unchanged = None
         call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)
         nesting.enter(call)
         return call
 
-    def open_function(self, name: FunctionName) -> Call:
+    def open_function(self, here: Nesting, name: FunctionName) -> Call:
         """Begin the next forward of a function on this thread."""
-        nesting = self._nestings.here
-        return self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, None)
+        return self.store.open_call(name, here.innermost(), here.latest or self.store.latest, None)
 
     def take_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record what a call is about to be given, and get ready for what flows back."""
         self.record_inputs(call, args, kwargs)
         if self.takes_backward and self.store.selection.may_take_backward(call):
-            call.flow = self.gradients.before(call, args)
+            call.flow = self.gradients.before(self, call, args)
 
     def take_output(self, call: Call, output: object) -> None:
         """Record what a call has given, and watch what flows back."""
         if call.flow is not None:
-            self.gradients.after(call.flow, output)
+            self.gradients.after(self, call.flow, output)
         self.record_output(call, output)
 
     def record_inputs(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Record the values that a call is about to be given."""
         if call.is_taken and self.takes_inputs:
             recorder = self.store.recorder
-            call.record["input_args"] = recorder.arguments(call, args)
-            call.record["input_kwargs"] = recorder.keywords(call, kwargs)
+            call.input_args = recorder.arguments(call, args)
+            call.input_kwargs = recorder.keywords(call, kwargs)
 
     def record_output(self, call: Call, output: object) -> None:
         """Record the values that a call has given."""
         if call.is_taken and self.takes_outputs:
-            call.record["output"] = self.store.recorder.output(call, output)
+            call.output = self.store.recorder.output(call, output)
 
     def take_parameters(self, call: Call, module: nn.Module) -> None:
         """Record a module's own parameters."""
         if call.is_taken and self.takes_outputs:
-            call.record["parameters"] = self.store.recorder.parameters(call, module)
+            call.parameters = self.store.recorder.parameters(call, module)
 
 
 def _end_in_a_child() -> None:

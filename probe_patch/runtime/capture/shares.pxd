@@ -22,6 +22,7 @@ cdef class Share:
 cdef class Part:
     cdef public long number
     cdef public Share share
+    cdef public list way
     cdef public Part later
 cdef class Passing:
     cdef public Session session
@@ -30,8 +31,9 @@ cdef class Passing:
     cpdef bint join(self, Session session, Part first) except -1
 @cython.locals(part=Part)
 cdef _take_all(Session session, Part first, tuple passed_on)
-@cython.locals(share=Share, number=long, gradient=GradientNow)
-cdef _take(Session session, Part part, tuple passed_on, list now)
+@cython.locals(share=Share, way=list, gradient=GradientNow)
+cdef _take(Session session, Part part, tuple passed_on, dict now)
+cdef object _at_its_end(list way, object gradient)
 @cython.locals(part=Part)
 cdef _give_up(Part first)
 @cython.locals(part=Part, first_to_come=Part, latest=Part)

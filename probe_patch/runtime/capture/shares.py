@@ -51,7 +51,7 @@ class Share:
         if graph_pass != self._pass:
             # An earlier pass, if any, has failed.
             self._pass, self._sum, self._missing = graph_pass, None, self.parts
-            self._session.gradients.finish_after_pass(self, graph_pass)
+            self._session.gradients.finish_after_pass(self._session, self, graph_pass)
         self._missing -= 1
         if gradient is not None and self._sum is not None and not _can_be_added(self._sum, gradient):
             self.give_up()
@@ -78,9 +78,9 @@ class Share:
         if backward.is_taken is None:
             session.gradients.begin(backward)
         if backward.is_taken and session.takes_outputs:
-            backward.passed_on[number] = gradient.passed_on(backward.call, number)
+            backward.passes_on(number, gradient.passed_on(backward.call, number))
             for number in self._others:
-                backward.passed_on[number] = gradient.passed_on(backward.call, number)
+                backward.passes_on(number, gradient.passed_on(backward.call, number))
         backward.shares -= 1
         if backward.shares == 0:
             session.store.selection.end_backward(backward.call)
@@ -92,14 +92,16 @@ class Part:
     Attributes:
         number: which of the gradients that the node passes on it is.
         share: the share.
+        way: the nodes that it still goes through, each of which only gives it another form; None if there are none.
         later: the next one that the same node brings.
     """
 
-    __slots__ = ("later", "number", "share")
+    __slots__ = ("later", "number", "share", "way")
 
-    def __init__(self, number: int, share: Share) -> None:
+    def __init__(self, number: int, share: Share, way: list[Node] | None) -> None:
         self.number = number
         self.share = share
+        self.way = way
         self.later: Part | None = None
 
 
@@ -159,7 +161,7 @@ class Passing:
 
 
 def _take_all(session: Session, first: Part, passed_on: tuple[Tensor | None, ...]) -> None:
-    now: list[GradientNow | None] = [None] * len(passed_on)
+    now: dict[Any, GradientNow] = {}
     part: Part | None = first
     while part is not None:
         _take(session, part, passed_on, now)
@@ -167,25 +169,34 @@ def _take_all(session: Session, first: Part, passed_on: tuple[Tensor | None, ...
 
 
 def _take(
-    session: Session, part: Part, passed_on: tuple[Tensor | None, ...], now: list[GradientNow | None] | None
+    session: Session, part: Part, passed_on: tuple[Tensor | None, ...], now: dict[Any, GradientNow] | None
 ) -> None:
-    share, number = part.share, part.number
+    share, way = part.share, part.way
     if share.is_over:
         return
     try:
-        tensor = passed_on[number]
+        tensor = passed_on[part.number]
         if share.parts > 1:
-            share.add(tensor)
+            share.add(_at_its_end(way, tensor))
         elif tensor is not None:
-            gradient = None if now is None else now[number]
+            place = part.number if way is None else way[-1]
+            gradient = None if now is None else now.get(place)
             if gradient is None:
-                gradient = GradientNow(session.store.recorder, tensor)
+                gradient = GradientNow(session.store.recorder, _at_its_end(way, tensor))
                 if now is not None:
-                    now[number] = gradient
+                    now[place] = gradient
             share.record(gradient)
     except Exception as error:
         share.give_up()
         session.store.problems.note("recording a gradient", error)
+
+
+def _at_its_end(way: list[Any] | None, gradient: Any) -> Any:
+    """What becomes of a gradient on its way."""
+    if way is not None and gradient is not None:
+        for node in way:
+            gradient = node(gradient)
+    return gradient
 
 
 def _give_up(first: Part) -> None:

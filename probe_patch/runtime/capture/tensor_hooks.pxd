@@ -1,6 +1,6 @@
 cimport cython
 from probe_patch.runtime.capture.session cimport Session
-cdef object is_compiling
+from probe_patch.runtime.capture.tracing cimport is_compiling
 cdef class TensorHook:
     cpdef take(self, Session session, object gradient)
     cpdef _take(self, object gradient)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from torch.compiler import is_compiling
+from probe_patch.runtime.capture.tracing import is_compiling
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 class Unhooked:
-    """The two methods of the modules of one session, from ``add`` to ``remove``."""
+    """The two methods of the modules of one session, from ``add`` to ``take_off``."""
 
     def __init__(self) -> None:
-        self._put: list[Method] = []
         self._is_copied_by_state: dict[type, bool] = {}
 
     def add(self, module: nn.Module, reference: weakref.ref[nn.Module]) -> None:
@@ -35,40 +34,34 @@ class Unhooked:
             return
         own = vars(module)
         if "__getstate__" not in own:
-            state = own["__getstate__"] = State(reference)
-            self._put.append(state)
+            own["__getstate__"] = State(reference, self)
         if "__prepare_scriptable__" not in own:
-            twin = own["__prepare_scriptable__"] = Twin(reference)
-            self._put.append(twin)
+            own["__prepare_scriptable__"] = Twin(reference, self)
 
-    def remove(self) -> None:
-        """Take them off again."""
-        put, self._put = self._put, []
-        for method in put:
-            method.take_off()
+    def take_off(self, module: nn.Module) -> None:
+        """Take those off that were put on this module here."""
+        own = vars(module)
+        for name in ("__getstate__", "__prepare_scriptable__"):
+            method = own.get(name)
+            if isinstance(method, Method) and method.of is self:
+                del own[name]
 
 
 class Method:
-    """A method in a module's dictionary that can be told from others."""
+    """A method in a module's dictionary that can be told from others.
 
-    __slots__ = ("_module",)
+    Attributes:
+        of: who has put it there; None of a copy.
+    """
 
-    def __init__(self, module: weakref.ref[nn.Module]) -> None:
+    __slots__ = ("_module", "of")
+
+    def __init__(self, module: weakref.ref[nn.Module], of: Unhooked | None) -> None:
         self._module = module
+        self.of = of
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._module,)
-
-    def take_off(self) -> None:
-        """Take it out of the module's dictionary, if it is there."""
-        raise NotImplementedError
-
-    def _take_off(self, name: str) -> None:
-        module = self._module()
-        if module is not None:
-            own = vars(module)
-            if own.get(name) is self:
-                del own[name]
+        return type(self), (self._module, None)
 
 
 class State(Method):
@@ -82,9 +75,6 @@ class State(Method):
         state = dict(vars(module)) if given is None else given(module)
         return _without_ours(state) if type(state) is dict else state
 
-    def take_off(self) -> None:
-        self._take_off("__getstate__")
-
 
 class Twin(Method):
     """``__prepare_scriptable__``: what stands in for the module while torch.jit.script looks at it; its class may have
@@ -97,9 +87,6 @@ class Twin(Method):
         prepare = getattr(type(module), "__prepare_scriptable__", None)
         prepared: Any = module if prepare is None else prepare(module)
         return _bare(prepared) if isinstance(prepared, nn.Module) else prepared
-
-    def take_off(self) -> None:
-        self._take_off("__prepare_scriptable__")
 
 
 def _bare(module: nn.Module) -> nn.Module:

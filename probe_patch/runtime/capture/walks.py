@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from probe_patch.runtime.capture.backward import Backward
     from probe_patch.runtime.capture.session import Session
 
+_FORMS: Final = frozenset(
+    {"PermuteBackward0", "TBackward0", "TransposeBackward0", "UnsafeViewBackward0", "ViewBackward0"}
+)
+"""Nodes that pass on the one gradient that they get in another form: the same values, in what is behind's shape."""
+
+_are_forms: Final[dict[type, bool]] = {}
+"""Of the types of nodes that were met."""
+
 _ACCUMULATE: Final[Any] = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
 
 
@@ -54,7 +62,8 @@ def nodes_that_pass_on(
     """The nodes that a call has made and that pass on parts of its shares, with these parts.
 
     Each tensor that the call was given gets a share, except those that it ``hands_on`` as they are; and each share is
-    told how many parts it has.
+    told how many parts it has. Of a call that is sealed, nodes that only form gradients are left alone: what they pass
+    on is known from what they get, as nobody has a hook on them, and torch takes microseconds to put one there.
 
     Args:
         session: what the shares are recorded in.
@@ -64,7 +73,7 @@ def nodes_that_pass_on(
     """
     ends: dict[Any, End] = {}
     has_leaves = _add_ends(ends, session, backward, hands_on)
-    return [] if backward.shares == 0 else _walk(ends, has_leaves, outputs, backward.since)
+    return [] if backward.shares == 0 else _walk(ends, has_leaves, outputs, backward)
 
 
 def _add_ends(ends: dict[Any, End], session: Session, backward: Backward, hands_on: Collection[int]) -> bool:
@@ -99,7 +108,18 @@ def _add_ends(ends: dict[Any, End], session: Session, backward: Backward, hands_
     return has_leaves
 
 
-def _walk(ends: dict[Any, End], has_leaves: bool, outputs: Sequence[Node], since: int) -> list[tuple[Node, Part]]:
+def _only_forms(node: Node) -> bool:
+    kind = type(node)
+    known = _are_forms.get(kind)
+    if known is None:
+        known = _are_forms[kind] = kind.__name__ in _FORMS
+    return known
+
+
+def _walk(
+    ends: dict[Any, End], has_leaves: bool, outputs: Sequence[Node], backward: Backward
+) -> list[tuple[Node, Part]]:
+    since, is_sealed = backward.since, backward.call.is_sealed
     seen: set[Any] = set()
     ahead: list[Any] = []
     for node in outputs:
@@ -112,23 +132,34 @@ def _walk(ends: dict[Any, End], has_leaves: bool, outputs: Sequence[Node], since
         number = -1
         for edge in node.next_functions:
             number += 1
-            behind = edge[0]
-            if behind is None:
-                continue
-            end = ends.get(behind)
-            if end is not None:
-                end = end.at(edge[1])
-            if end is None:
+            end = way = None
+            while True:
+                behind = edge[0]
+                if behind is None:
+                    break
+                end = ends.get(behind)
+                if end is not None:
+                    end = end.at(edge[1])
+                    if end is not None:
+                        break
                 if type(behind) is _ACCUMULATE:
                     if has_leaves:
                         end = ends.get(id(behind.variable))
-                elif behind not in seen and behind._sequence_nr() >= since:
+                    break
+                if behind in seen or behind._sequence_nr() < since:
+                    break
+                if not is_sealed or not _only_forms(behind):
                     seen.add(behind)
                     ahead.append(behind)
+                    break
+                if way is None:
+                    way = []
+                way.append(behind)
+                edge = behind.next_functions[0]
             if end is None or end.share is None:
                 continue
             end.share.parts += 1
-            part = Part(number, end.share)
+            part = Part(number, end.share, way)
             if latest is None:
                 first = part
             else:

@@ -2,7 +2,7 @@ cimport cython
 from probe_patch.runtime.stats.host_tensors cimport HostTensors
 cdef class StatisticsTable:
     cdef object _problems, _backends
-    cdef bint _counts
+    cdef bint _counts, _is_waiting
     cdef dict _devices
     cdef DeviceRows _host
     cdef object _describe

@@ -55,6 +55,7 @@ class StatisticsTable:
         self._host: DeviceRows | None = None
         self._describe = describe
         self.row = NO_ROW
+        self._is_waiting = False
         self._most_devices = DEVICES
 
     def add(self, values: Tensor, kind: Kind) -> int:
@@ -66,6 +67,7 @@ class StatisticsTable:
         rows = self._host if values.is_cpu else self._devices.get(values.device)
         if rows is None:
             rows = self._begin(values.device)
+        self._is_waiting = True
         return rows.add(values, kind) * self._most_devices + rows.number
 
     def take(self, tensor: Tensor) -> Any:
@@ -93,6 +95,9 @@ class StatisticsTable:
 
         What fails is a problem, and ``Readings.has`` is false of its row.
         """
+        if not self._is_waiting:
+            return
+        self._is_waiting = False
         for rows in self._devices.values():
             if rows.waiting:
                 rows.launch()

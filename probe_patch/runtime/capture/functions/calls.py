@@ -11,9 +11,10 @@ from probe_patch.runtime.capture.frames import outside
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.functions.call_sites import Arguments
     from probe_patch.runtime.capture.names import FunctionName
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.nesting import Nesting
     from probe_patch.runtime.capture.session import Session
 
     Take: TypeAlias = Callable[[Call, tuple[Any, ...], dict[str, Any]], None]
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 class FunctionCalls:
     """The calls of functions in one session. Of calls within each other on one thread, the outermost is recorded.
+
+    What is asked of the current thread is asked of its nesting, ``here``, which to find takes as long as to ask.
 
     Calls inside a backward pass are not: recomputation repeats functions there, and as further calls they would shift
     the numbers of all later ones.
@@ -30,33 +33,37 @@ class FunctionCalls:
         self._session = session
         self.take_inputs: Take = session.take_inputs
 
-    def are_recorded_here(self) -> bool:
+    @property
+    def here(self) -> Nesting:
+        """Of the current thread."""
+        return self._session.nesting
+
+    def are_recorded(self, here: Nesting) -> bool:
         """Whether a call on this thread is one to record. Quick, and without the session's lock."""
-        session = self._session
-        nesting = session.nesting
         return (
-            session.is_open
-            and not nesting.is_in_function
+            self._session.is_open
+            and not here.is_in_function
             and _current_graph_task_id() == -1
             and _get_tracing_state() is None
-            and not nesting.is_in_anothers_module()
+            and not here.is_in_anothers_module()
         )
 
-    def begin(self, name: FunctionName, take: Take, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+    def begin(
+        self, here: Nesting, name: FunctionName, take: Take, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Call | None:
         """Open a call; ``take`` records what it is given. None where it is not recorded."""
         session = self._session
         if not session.enter():
             return None
         try:
-            call = session.open_function(name)
-            nesting = session.nesting
-            unchanged = nesting.unchanged
+            call = session.open_function(here, name)
+            unchanged = here.unchanged
             if unchanged is not None:
                 session.store.recorder.known = unchanged.in_function(outside())
             take(call, args, kwargs)
         finally:
             session.leave()
-        nesting.is_in_function = True
+        here.is_in_function = True
         return call
 
     def begin_watched(self, name: FunctionName, take: Take, arguments: Arguments, kind: str) -> Call | None:
@@ -65,18 +72,19 @@ class FunctionCalls:
         It never raises; ``kind`` says what we are doing.
         """
         try:
-            if not self._session.functions_are_recorded_here() or not self.are_recorded_here():
+            here = self.here
+            if not here.has_mode or not self.are_recorded(here):
                 return None
             # Code that is watched is anybody's.
-            self._session.nesting.unchanged = None
-            return self.begin(name, take, arguments.args, arguments.kwargs)
+            here.unchanged = None
+            return self.begin(here, name, take, arguments.args, arguments.kwargs)
         except Exception as error:
             self.failed(kind, error)
             return None
 
-    def abandon(self, call: Call) -> None:
+    def abandon(self, here: Nesting, call: Call) -> None:
         """The function raised: what went into it is recorded."""
-        self._session.nesting.is_in_function = False
+        here.is_in_function = False
         if not self._session.enter():
             return
         try:
@@ -84,15 +92,14 @@ class FunctionCalls:
         finally:
             self._session.leave()
 
-    def end(self, call: Call, output: Any) -> None:
+    def end(self, here: Nesting, call: Call, output: Any) -> None:
         """The function has given ``output``."""
         session = self._session
-        nesting = session.nesting
-        nesting.is_in_function = False
+        here.is_in_function = False
         if not session.enter():
             return
         try:
-            unchanged = nesting.unchanged
+            unchanged = here.unchanged
             if unchanged is not None:
                 session.store.recorder.known = unchanged.in_function(outside())
             session.take_output(call, output)

@@ -30,7 +30,7 @@ class FunctionCapture:
 
     def attach(self, apis: CustomApis) -> None:
         """Begin, on the calling thread and wherever modules of the model run."""
-        self._threads.begin()
+        self._threads.begin(self._session.nesting)
         self._communication.attach()
         self._custom.attach(apis)
 
@@ -39,5 +39,8 @@ class FunctionCapture:
         # The other way round than it was put on, as a function may have been registered that is watched anyway.
         self._custom.detach()
         self._communication.detach()
-        if not self._threads.end():
+        if self._threads.end(self._session.nesting):
+            # It refers to the session.
+            self._session.threads = None
+        else:
             self._session.store.problems.note("stopping", _LEFT)

@@ -19,8 +19,8 @@ from probe_patch.runtime.capture.names import FunctionName
 if TYPE_CHECKING:
     from types import FunctionType
 
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.functions.calls import FunctionCalls
-    from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
 
 _RECORDED: Final = (
@@ -120,7 +120,7 @@ class _Watcher:
         return None if call is None else _Begun(call, arguments, _is_coalescing())
 
     def end(self, begun: _Begun, result: Any) -> None:
-        self._session.nesting.is_in_function = False
+        self._calls.here.is_in_function = False
         # Who only sends gets nothing that would have to be waited for.
         works = [] if self._sent else works_in(result)
         try:
@@ -134,7 +134,7 @@ class _Watcher:
             self._calls.failed("recording a communication", error)
 
     def abandon(self, begun: _Begun) -> None:
-        self._calls.abandon(begun.call)
+        self._calls.abandon(self._calls.here, begun.call)
 
     def _complete(self, begun: _Begun) -> None:
         if not self._session.enter():

@@ -17,8 +17,8 @@ from probe_patch.runtime.capture.names import FunctionName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.functions.calls import FunctionCalls
-    from probe_patch.runtime.capture.nesting import Call
     from probe_patch.runtime.capture.session import Session
 
 _ABSENT: Final = object()
@@ -168,7 +168,7 @@ class _Watcher:
         return self._calls.begin_watched(self._name, take, arguments, "recording a function's inputs")
 
     def end(self, call: Call, result: Any) -> None:
-        self._calls.end(call, result)
+        self._calls.end(self._calls.here, call, result)
 
     def abandon(self, call: Call) -> None:
-        self._calls.abandon(call)
+        self._calls.abandon(self._calls.here, call)

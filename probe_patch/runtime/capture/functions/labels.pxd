@@ -1,13 +1,13 @@
 from probe_patch.runtime.capture.functions.handed_on cimport PassedArguments
 from probe_patch.runtime.capture.names cimport CallName
+cdef class Labels
 cdef class Label:
-    cdef object _labels
     cdef str _own
     cdef dict _by_operator
     cdef public CallName name
     cdef public PassedArguments passed
-    cdef public bint may_be_operator
-    cpdef object of_operator(self, str operator)
+    cdef public bint is_in_c, may_be_operator
+    cpdef object of_operator(self, str operator, Labels labels)
 cdef object _UNKNOWN
 cdef class Labels:
     cdef dict _known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -44,6 +44,8 @@ _QUERIES: Final = frozenset(
 
 _UNKNOWN: Final = object()
 
+_IN_C: Final = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType)
+
 _COMPARISONS: Final = frozenset(("lt", "le", "gt", "ge", "ne"))
 
 
@@ -61,26 +63,29 @@ class Label:
     Attributes:
         name: where it is called by its name.
         may_be_operator: whether it is a method of tensors, which an operator may call.
+        is_in_c: whether it is one of torch's functions in C.
         passed: what its callers pass; None of a function in C, whose calls are seen as they were made.
     """
 
-    __slots__ = ("_by_operator", "_labels", "_own", "may_be_operator", "name", "passed")
+    __slots__ = ("_by_operator", "_own", "is_in_c", "may_be_operator", "name", "passed")
 
-    def __init__(self, labels: Labels, name: FunctionName, own: str | None, passed: PassedArguments | None) -> None:
+    def __init__(
+        self, name: FunctionName, own: str | None, passed: PassedArguments | None, is_in_c: bool = False
+    ) -> None:
         """``own`` is the name of a method of tensors."""
         self.name = name
         self.may_be_operator = own is not None
         self.passed = passed
-        self._labels = labels
+        self.is_in_c = is_in_c
         self._own = own
         self._by_operator: dict[str, FunctionName | None] = {}
 
-    def of_operator(self, operator: str) -> FunctionName | None:
+    def of_operator(self, operator: str, labels: Labels) -> FunctionName | None:
         """The name where this operator calls it, such as ``__add__``; None where that is not recorded."""
         if operator not in self._by_operator:
             # ``1 < x`` is ``x.__gt__(1)``: of a comparison torch knows better which way round it runs.
             name = f"__{self._own}__" if self._own in _COMPARISONS else operator
-            self._by_operator[operator] = self._labels.name("Tensor", name)
+            self._by_operator[operator] = labels.name("Tensor", name)
         return self._by_operator[operator]
 
 
@@ -111,7 +116,7 @@ class Labels:
         custom = custom_operator(function)
         if custom is not None:
             known = self._custom_name(custom)
-            return None if known is None else Label(self, known, None, passed)
+            return None if known is None else Label(known, None, passed)
         path = _path(function)
         if path is None or path.endswith((".__get__", ".__set__", ".__delete__")):
             return None
@@ -121,7 +126,9 @@ class Labels:
         prefix, own = found[0], path.removeprefix(found[1])
         # Who leaves out a method leaves out the operator that calls it too.
         name = self.name(prefix, own)
-        return None if name is None else Label(self, name, own if prefix == "Tensor" else None, passed)
+        if name is None:
+            return None
+        return Label(name, own if prefix == "Tensor" else None, passed, isinstance(function, _IN_C))
 
     def _custom_name(self, custom: CustomOperator) -> FunctionName | None:
         # msProbe records those of NPUs whatever its list of namespaces says.

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 
 try:
     from probe_patch.runtime.capture.functions.quick_mode import QuickMode
-except (ImportError, AttributeError):
+except ImportError:
 
     class QuickMode:  # type: ignore[no-redef]
-        """Where nothing is compiled, or torch tells in another way that it compiles.
-
-        Torch then calls the method that is written in Python.
-        """
+        """Where nothing is compiled, torch calls the method that is written in Python."""
 
 
 class FunctionMode(QuickMode, TorchFunctionMode):

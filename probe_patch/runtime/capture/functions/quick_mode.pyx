@@ -5,10 +5,7 @@ Optimizers ask thousands of tensors for their gradients in each step, and torch 
 
 from cpython.object cimport PyObject_GenericGetAttr
 
-from torch import compiler
-
-# A torch that has no such flag is found out here, and not in the run.
-compiler._is_compiling_flag
+from probe_patch.runtime.capture.tracing cimport is_compiling
 
 cdef class QuickMode:
     """What a mode may derive from. When torch asks it for its ``__torch_function__``, it gives itself.
@@ -23,6 +20,6 @@ cdef class QuickMode:
         return PyObject_GenericGetAttr(self, name)
 
     def __call__(self, func, types, args=(), kwargs=None):
-        if compiler._is_compiling_flag:
+        if is_compiling():
             return func(*args, **(kwargs or {}))
         return self.seen.run(func, args, kwargs)

@@ -11,9 +11,10 @@ from probe_patch.runtime.capture.functions.operators import operator_at
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from probe_patch.runtime.capture.forwards import Call
     from probe_patch.runtime.capture.functions.calls import FunctionCalls
     from probe_patch.runtime.capture.functions.labels import Label, Labels
-    from probe_patch.runtime.capture.nesting import Call
+    from probe_patch.runtime.capture.nesting import Nesting
 
 
 class SeenCalls:
@@ -30,35 +31,40 @@ class SeenCalls:
         """Call the function, which may raise; nothing else here does."""
         if type(function) is MethodWrapperType:
             return function(*args)
-        call = None
+        call = here = None
         try:
             label = self._labels.of(function)
-            if label is not None and self._calls.are_recorded_here():
-                call = self._begin(label, function, args, kwargs or {})
+            if label is not None:
+                here = self._calls.here
+                if self._calls.are_recorded(here):
+                    call = self._begin(here, label, function, args, kwargs or {})
         except Exception as error:
             self._calls.failed("recording a function's inputs", error)
-        if call is None:
+        if call is None or here is None:
             return function(*args, **kwargs) if kwargs else function(*args)
         try:
             output = function(*args, **kwargs) if kwargs else function(*args)
         except BaseException:
-            self._calls.abandon(call)
+            self._calls.abandon(here, call)
             raise
-        self._calls.end(call, output)
+        self._calls.end(here, call, output)
         return output
 
     def _begin(
-        self, label: Label, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, here: Nesting, label: Label, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Call | None:
         name = label.name
         if label.may_be_operator:
             operator = operator_at(outside(), function)
             if operator is not None:
-                called = label.of_operator(operator)
+                called = label.of_operator(operator, self._labels)
                 if called is None:
                     return None
                 name = called
         if label.passed is not None:
             passed = label.passed.of(outside(), args, kwargs)
             args, kwargs = passed.args, passed.kwargs
-        return self._calls.begin(name, self._calls.take_inputs, args, kwargs)
+        call = self._calls.begin(here, name, self._calls.take_inputs, args, kwargs)
+        if call is not None:
+            call.is_sealed = label.is_in_c
+        return call

@@ -2,57 +2,44 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from probe_patch.runtime.capture.functions.mode import push, remove
 
 if TYPE_CHECKING:
     from probe_patch.runtime.capture.functions.mode import FunctionMode
-
-
-class _OnThisThread(threading.local):
-    def __init__(self) -> None:
-        self.has_mode = False
+    from probe_patch.runtime.capture.nesting import Nesting
 
 
 class ModeOnThreads:
     """A torch function mode is seen by the thread it was put on alone.
 
     SGLang runs its forwards on a thread of its own, DataParallel on one per device: there the mode comes with the
-    outermost module and goes with it.
+    outermost module and goes with it. What is called here is told of the current thread by its nesting.
     """
 
     def __init__(self, mode: FunctionMode) -> None:
         self._mode = mode
-        self._here = _OnThisThread()
-        self._visited: set[int] = set()
+        self._visited: set[Nesting] = set()
 
-    @property
-    def is_here(self) -> bool:
-        """Whether this thread is the one that started the recording, or a module is running on it."""
-        return self._here.has_mode
-
-    def begin(self) -> None:
+    def begin(self, here: Nesting) -> None:
         """On the thread that starts the recording."""
         push(self._mode)
-        self._here.has_mode = True
+        here.has_mode = True
 
-    def end(self) -> bool:
+    def end(self, here: Nesting) -> bool:
         """On the thread that stops it. Whether the mode is now on none."""
-        self._here.has_mode = False
+        here.has_mode = False
         return remove(self._mode) and not self._visited
 
-    def visit(self) -> None:
-        """A module begins on this thread."""
-        if not self._here.has_mode:
-            push(self._mode)
-            self._here.has_mode = True
-            self._visited.add(threading.get_ident())
+    def visit(self, here: Nesting) -> None:
+        """A module begins on this thread, which does not have the mode."""
+        push(self._mode)
+        here.has_mode = here.is_visited = True
+        self._visited.add(here)
 
-    def leave(self) -> None:
-        """The outermost module has ended on this thread, with or without an exception."""
-        if threading.get_ident() in self._visited:
-            self._visited.discard(threading.get_ident())
-            self._here.has_mode = False
-            remove(self._mode)
+    def leave(self, here: Nesting) -> None:
+        """The outermost module has ended on this thread, which was visited, with or without an exception."""
+        self._visited.discard(here)
+        here.has_mode = here.is_visited = False
+        remove(self._mode)
