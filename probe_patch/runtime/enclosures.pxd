@@ -8,7 +8,9 @@ cdef class Told:
 cdef class Enclosures:
     cdef list _calls
     cdef set _dropped, _around
-    @cython.locals(call=Call)
+    @cython.locals(call=Call, one=Call, around=set, dropped=set)
+    cdef set _find(self)
+    @cython.locals(call=Call, around=set)
     cpdef tell(self, Told told, long first, long end)
     @cython.locals(around=Call)
     cdef Call _around_backward(self, Call call)

@@ -35,18 +35,26 @@ class Enclosures:
         self._calls = calls
         self._dropped = dropped
         # Those to be told of besides what is recorded. Without anything dropped, what is recorded need not be asked.
-        self._around: set[Call] = set()
-        for call in calls:
+        self._around: set[Call] | None = None
+
+    def _find(self) -> set[Call]:
+        around: set[Call] = set()
+        dropped = self._dropped
+        for call in self._calls:
             if call.is_taken and not (dropped and call.entry in dropped):
                 one = call if dropped else call.parent
-                while one is not None and (dropped or not one.is_taken) and one not in self._around:
-                    self._around.add(one)
+                while one is not None and (dropped or not one.is_taken) and one not in around:
+                    around.add(one)
                     one = one.parent
+        return around
 
     def tell(self, told: Told, first: int, end: int) -> None:
         """Tell of what these calls entered, by their numbers: of each its forward and its backward."""
+        around = self._around
+        if around is None:
+            around = self._around = self._find()
         for call in self._calls[first:end]:
-            if (call.is_taken and not self._dropped) or call in self._around:
+            if (call.is_taken and not self._dropped) or call in around:
                 told.forward(call, call.parent)
             if call.has_backward and not (self._dropped and call.backward in self._dropped):
                 told.backward(call, self._around_backward(call))

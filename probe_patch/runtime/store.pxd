@@ -1,5 +1,6 @@
 cimport cython
 from probe_patch.runtime.capture.forwards cimport Call, ForwardPass
+from probe_patch.runtime.capture.names cimport CallName
 from probe_patch.runtime.capture.records cimport Recorder
 from probe_patch.runtime.capture.stacks cimport CallStacks
 from probe_patch.runtime.capture.forms cimport TensorTexts
@@ -22,9 +23,10 @@ cdef class Store:
     cdef public dict saved, _counts, _passes, _open, _backwards, _parameter_gradients, _firings
     cdef public set _admitted, _dropped, _whole
     cdef public bint is_relieved_now
+    cdef bint _takes_forward
     cdef public list _begun, _finished, _unwritten
     @cython.locals(call=Call, number=long)
-    cpdef Call open_call(self, object name, Call parent, ForwardPass during, object handled)
+    cpdef Call open_call(self, CallName name, Call parent, ForwardPass during, object handled)
     cpdef bint admits(self, str entry) except -1
     cpdef close_call(self, Call call)
     cpdef add_backward(self, Backward backward)

@@ -74,6 +74,7 @@ class Store:
         self.problems = problems
         self.wanted = wanted
         self.selection = selection
+        self._takes_forward = wanted.forward
         self.lock = HookLock()
         self.recomputed = 0
         self.latest = BEFORE_ANY_PASS
@@ -146,7 +147,7 @@ class Store:
         self._begun.append(call)
         if (
             self.selection.begin(call)
-            and self.wanted.forward
+            and self._takes_forward
             and (self._most_entries is None or self.admits(call.entry))
         ):
             self._open[call] = None

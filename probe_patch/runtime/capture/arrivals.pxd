@@ -17,5 +17,5 @@ cdef class Arrival(TensorHook):
     cpdef _take(self, object gradient)
     @cython.locals(latest=Awaited)
     cpdef bint join(self, Session session, Awaited awaited) except -1
-@cython.locals(backward=Backward, call=Call, store=Store)
+@cython.locals(backward=Backward, call=Call)
 cdef _take(Session session, Awaited awaited, GradientNow gradient)

@@ -87,7 +87,7 @@ class Arrival(TensorHook):
 def _take(session: Session, awaited: Awaited, gradient: GradientNow) -> None:
     backward, output, handed_on = awaited.backward, awaited.output, awaited.handed_on
     call = backward.call
-    session.nesting.flowing = call.during
+    session.here().flowing = call.during
     if backward.is_taken is None:
         session.gradients.begin(backward)
     if backward.is_taken:

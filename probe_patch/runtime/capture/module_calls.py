@@ -73,14 +73,14 @@ class ModuleCalls:
         call.frame = id(frame)
         if session.may_meet_again and nothing_comes_between(module):
             call.is_sealed = True
-            unchanged = session.nesting.unchanged = Unchanged(frame)
+            unchanged = session.here().unchanged = Unchanged(frame)
             session.store.recorder.known = unchanged.in_hook(frame)
         session.take_inputs(call, args, kwargs)
         if session.takes_backward and not has_gradients:
             session.recomputations.expect(session, call)
 
     def _end(self, session: Session, module: nn.Module, output: Any) -> None:
-        nesting = session.nesting
+        nesting = session.here()
         call = nesting.leave(self._name)
         session.leave_thread(nesting)
         if call is None:

@@ -31,7 +31,7 @@ class Recomputations:
         """A module is called without gradients."""
         if session.ran_in_inference_mode:
             return
-        nesting = session.nesting
+        nesting = session.here()
         if call.parent is None:
             nesting.is_in_a_function = not call.during.has_gradients and _is_in_a_function()
         if call.during.has_gradients or nesting.is_in_a_function:
@@ -39,11 +39,11 @@ class Recomputations:
 
     def begin(self, session: Session, name: CallName, args: tuple[Any, ...]) -> None:
         """A backward calls a module. Each ``begin`` has its ``end``."""
-        session.nesting.repeated.append((name, self._flow(session, name, args)))
+        session.here().repeated.append((name, self._flow(session, name, args)))
 
     def end(self, session: Session, name: CallName, output: object) -> None:
         """The module is done; ``output`` is None if it raised."""
-        repeated = session.nesting.repeated
+        repeated = session.here().repeated
         while repeated:
             other, flow = repeated.pop()
             if other is name:
@@ -55,7 +55,7 @@ class Recomputations:
         waiting = self._waiting.get(name)
         if not waiting or not session.ran_with_gradients:
             return None
-        flowing = session.nesting.flowing
+        flowing = session.here().flowing
         fitting = [call for call in waiting if flowing is None or call.during is flowing]
         problems = session.store.problems
         if len(fitting) > 1:

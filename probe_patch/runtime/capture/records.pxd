@@ -31,7 +31,7 @@ cdef class Recorder:
     cpdef dict parameters(self, Call call, object module)
     cpdef TensorTexts read(self, JsonStyle style)
     cdef str _place(self, str entry, str path)
-    @cython.locals(first=long, made=long, records=list)
+    @cython.locals(first=long, made=long, records=list, tensor=TensorRecord)
     cdef object _listed(self, tuple values)
     cdef object _guarded(self, object value, object keyword, str place)
     cdef object _record(self, object value, object keyword, list around, str place)

@@ -194,9 +194,11 @@ class Recorder:
         for value in values:
             record = self._guarded(value, None, "")
             if records is None:
-                if type(record) is TensorRecord and record.number == first + made:
-                    made += 1
-                    continue
+                if type(record) is TensorRecord:
+                    tensor = record
+                    if tensor.number == first + made:
+                        made += 1
+                        continue
                 records = [*tensor_records(TensorList(first, made))]
             records.append(record)
         return TensorList(first, made) if records is None else records

@@ -19,6 +19,7 @@ cdef class Session:
     cdef long _depth
     cdef list _apart, _passes
     cdef object _pid
+    cpdef Nesting here(self)
     @cython.locals(apart=ApartFromTheRun)
     cpdef bint enter(self) except -1
     @cython.locals(ending=ApartFromTheRun, store=Store, recorder=Recorder)

@@ -65,9 +65,8 @@ class Session:
         self._pid = os.getpid()
         _sessions.add(self)
 
-    @property
-    def nesting(self) -> Nesting:
-        """Of the current thread."""
+    def here(self) -> Nesting:
+        """What is open on the current thread."""
         return self._nestings.here
 
     def enter(self) -> bool:
@@ -165,24 +164,24 @@ class Session:
 
     def enter_visit(self) -> bool:
         """A module that is not recorded itself begins. Whether nothing else of the model is running on this thread."""
-        nesting = self._nestings.here
+        nesting = self.here()
         self.visit_thread(nesting)
         # Frames are let go of when the session is closed, once.
         return self.is_open and nesting.enter_pass(outside())
 
     def leave_visit(self) -> None:
         """A root of the model, or a module that is not recorded, is over."""
-        nesting = self._nestings.here
+        nesting = self.here()
         nesting.leave_pass()
         self.leave_thread(nesting)
 
     def begin_pass(self, root: ModuleName) -> None:
         """An outermost pass through this root begins on this thread."""
-        self.nesting.latest = self.store.begin_pass(root, self.ran_with_gradients)
+        self.here().latest = self.store.begin_pass(root, self.ran_with_gradients)
 
     def open_module(self, name: ModuleName, handled: BaseException | None) -> Call:
         """Begin the next forward of a module on this thread, inside the innermost open one."""
-        nesting = self._nestings.here
+        nesting = self.here()
         self.visit_thread(nesting)
         nesting.unchanged = None
         call = self.store.open_call(name, nesting.innermost(), nesting.latest or self.store.latest, handled)

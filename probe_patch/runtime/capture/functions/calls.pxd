@@ -6,6 +6,7 @@ from probe_patch.runtime.capture.session cimport Session
 cdef class FunctionCalls:
     cdef Session _session
     cdef public object take_inputs
+    cpdef Nesting here(self)
     cpdef bint are_recorded(self, Nesting here) except -1
     @cython.locals(session=Session, call=Call)
     cpdef Call begin(self, Nesting here, object name, object take, tuple args, dict kwargs)

@@ -33,10 +33,9 @@ class FunctionCalls:
         self._session = session
         self.take_inputs: Take = session.take_inputs
 
-    @property
     def here(self) -> Nesting:
         """Of the current thread."""
-        return self._session.nesting
+        return self._session.here()
 
     def are_recorded(self, here: Nesting) -> bool:
         """Whether a call on this thread is one to record. Quick, and without the session's lock."""
@@ -72,7 +71,7 @@ class FunctionCalls:
         It never raises; ``kind`` says what we are doing.
         """
         try:
-            here = self.here
+            here = self.here()
             if not here.has_mode or not self.are_recorded(here):
                 return None
             # Code that is watched is anybody's.

@@ -30,7 +30,7 @@ class FunctionCapture:
 
     def attach(self, apis: CustomApis) -> None:
         """Begin, on the calling thread and wherever modules of the model run."""
-        self._threads.begin(self._session.nesting)
+        self._threads.begin(self._session.here())
         self._communication.attach()
         self._custom.attach(apis)
 
@@ -39,7 +39,7 @@ class FunctionCapture:
         # The other way round than it was put on, as a function may have been registered that is watched anyway.
         self._custom.detach()
         self._communication.detach()
-        if self._threads.end(self._session.nesting):
+        if self._threads.end(self._session.here()):
             # It refers to the session.
             self._session.threads = None
         else:

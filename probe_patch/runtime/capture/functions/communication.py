@@ -120,7 +120,7 @@ class _Watcher:
         return None if call is None else _Begun(call, arguments, _is_coalescing())
 
     def end(self, begun: _Begun, result: Any) -> None:
-        self._calls.here.is_in_function = False
+        self._calls.here().is_in_function = False
         # Who only sends gets nothing that would have to be waited for.
         works = [] if self._sent else works_in(result)
         try:
@@ -134,7 +134,7 @@ class _Watcher:
             self._calls.failed("recording a communication", error)
 
     def abandon(self, begun: _Begun) -> None:
-        self._calls.abandon(self._calls.here, begun.call)
+        self._calls.abandon(self._calls.here(), begun.call)
 
     def _complete(self, begun: _Begun) -> None:
         if not self._session.enter():

@@ -168,7 +168,7 @@ class _Watcher:
         return self._calls.begin_watched(self._name, take, arguments, "recording a function's inputs")
 
     def end(self, call: Call, result: Any) -> None:
-        self._calls.end(self._calls.here, call, result)
+        self._calls.end(self._calls.here(), call, result)
 
     def abandon(self, call: Call) -> None:
-        self._calls.abandon(self._calls.here, call)
+        self._calls.abandon(self._calls.here(), call)

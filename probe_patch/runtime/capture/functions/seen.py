@@ -35,7 +35,7 @@ class SeenCalls:
         try:
             label = self._labels.of(function)
             if label is not None:
-                here = self._calls.here
+                here = self._calls.here()
                 if self._calls.are_recorded(here):
                     call = self._begin(here, label, function, args, kwargs or {})
         except Exception as error:
