@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_IN_MEMORY: Final = 4 << 20
 """Characters."""
 
+_spare: Final[list[AsciiText]] = []
+"""Of the last dump: its memory is there already, and one page after the other need not be asked for. At most one."""
+
 _READ_AT_ONCE: Final = 1 << 20
 
 
@@ -33,7 +36,7 @@ class Lines:
     def __init__(self, folder: Path | None, problems: Problems) -> None:
         self._folder = folder
         self._problems = problems
-        self._text = AsciiText()
+        self._text = _spare.pop() if _spare else AsciiText()
         self._whole = 0
         self._may_move = folder is not None
         self._file: IO[bytes] | None = None
@@ -43,6 +46,10 @@ class Lines:
     def __del__(self) -> None:
         if self._file is not None:
             self._file.close()
+        # Of what had to stay in memory there may be any amount.
+        if self._may_move and not _spare:
+            self._text.cut(0)
+            _spare.append(self._text)
 
     def begin(self) -> AsciiText:
         """What the next line is to be added to, without a line break; what was begun before and not ended goes."""
