@@ -35,9 +35,19 @@ _FLAGS = ("-O3", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-fvisibility
 # Instruction sets beyond the least a machine may have, the one that the library picks when it is loaded; what an older
 # compiler does not know is left out.
 _LEVELS = {"v3": ("-march=x86-64-v3",), "v4": ("-march=x86-64-v4", "-mprefer-vector-width=512")}
-# What Cython writes relies on signed overflow and casts as Python's own sources do. It mostly calls Python: -O2 takes
-# half as long again to compile, and as many instructions to run.
-_MODULE_FLAGS = ("-O1", "-DNDEBUG", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-fvisibility=hidden", "-w", "-shared")
+# What Cython writes relies on signed overflow and casts as Python's own sources do. It mostly calls Python: of what a
+# dump adds to a step of small tensors, -O2 takes a few hundredths off -O1, and so does calling without a table between.
+_MODULE_FLAGS = (
+    "-O2",
+    "-fno-plt",
+    "-DNDEBUG",
+    "-fPIC",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fvisibility=hidden",
+    "-w",
+    "-shared",
+)
 # Annotations are for mypy: an int of theirs may be longer than C's.
 _DIRECTIVES = {"annotation_typing": False, "auto_pickle": False, "binding": True}
 # What these make is made by the ten thousand and is in no cycle that lasts: the garbage collector need not look at it.
