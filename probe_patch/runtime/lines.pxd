@@ -1,6 +1,7 @@
 cimport cython
 from probe_patch.runtime.ascii_text cimport AsciiText
 cdef list _spare
+cdef AsciiText _room()
 cdef class Lines:
     cdef object _folder, _problems, _pid
     cdef public object _file

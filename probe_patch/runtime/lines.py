@@ -36,7 +36,7 @@ class Lines:
     def __init__(self, folder: Path | None, problems: Problems) -> None:
         self._folder = folder
         self._problems = problems
-        self._text = _spare.pop() if _spare else AsciiText()
+        self._text = _room()
         self._whole = 0
         self._may_move = folder is not None
         self._file: IO[bytes] | None = None
@@ -97,6 +97,14 @@ class Lines:
             self._bytes += size
             self._whole = 0
             self._text.cut(0)
+
+
+def _room() -> AsciiText:
+    # Another thread may be as quick.
+    try:
+        return _spare.pop()
+    except IndexError:
+        return AsciiText()
 
 
 def _write(file: int, text: memoryview, at: int) -> None:

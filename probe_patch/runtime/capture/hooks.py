@@ -76,8 +76,8 @@ class AfterPass(CallHook, EndsVisit):
             super().__call__(module, args, output)
 
 
-for hook in (BeforeForward, AfterForward, BeforePass, BeforeVisit, AfterPass):
-    call_as_base(hook)
+for kind in (BeforeForward, AfterForward, BeforePass, BeforeVisit, AfterPass):
+    call_as_base(kind)
 
 
 def inside_backward() -> bool:
