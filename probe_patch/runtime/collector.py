@@ -35,7 +35,10 @@ class Patience:
         """
         with self._lock:
             if self._recordings == 0:
-                self._before = gc.get_threshold()
+                before = gc.get_threshold()
+                # One that an exception out of a signal's handler has left raised is not raised again.
+                if before != self._raised:
+                    self._before = before
                 young, *older = self._before
                 self._raised = (max(young, min(young * FACTOR, _MOST)), older[0], older[1])
                 gc.set_threshold(*self._raised)
@@ -46,8 +49,10 @@ class Patience:
         with self._lock:
             self._recordings -= 1
             # What the run has set meanwhile stands.
-            if self._recordings == 0 and gc.get_threshold() == self._raised:
-                gc.set_threshold(*self._before)
+            if self._recordings == 0:
+                if gc.get_threshold() == self._raised:
+                    gc.set_threshold(*self._before)
+                self._raised = self._before
 
 
 PATIENCE: Final = Patience()

@@ -3,11 +3,13 @@
 import gc
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from torch import nn
 
-from probe_patch.runtime.collector import FACTOR
+from probe_patch.runtime import collector
+from probe_patch.runtime.collector import FACTOR, Patience
 from tests.runtime.configs import debugger_with
 from tests.runtime.dumps import only_rank, read_dump
 from tests.runtime.toys import Mlp, ones
@@ -89,3 +91,35 @@ def test_nothing_is_raised_where_nothing_is_recorded(tmp_path: Path, threshold: 
     debugger.start(nn.Identity())
     assert gc.get_threshold() == threshold
     debugger.stop()
+
+
+def test_one_that_an_interruption_left_raised_is_not_raised_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threshold: tuple[int, int, int]
+) -> None:
+    class Recording:
+        """Anything."""
+
+    def interrupted(*numbers: int) -> None:
+        gc.set_threshold(*numbers)
+        raise KeyboardInterrupt
+
+    patience, recording = Patience(), Recording()
+    with monkeypatch.context() as patched:
+        patched.setattr(collector, "gc", SimpleNamespace(get_threshold=gc.get_threshold, set_threshold=interrupted))
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                patience.begin(recording)
+            assert gc.get_threshold() == RAISED
+    patience.begin(recording)()
+    assert gc.get_threshold() == threshold
+
+
+def test_what_the_run_sets_afterwards_is_its_own(tmp_path: Path) -> None:
+    patience = Patience()
+    debugger = debugger_with(tmp_path)
+    patience.begin(debugger)()
+    gc.set_threshold(*RAISED)
+    end = patience.begin(debugger)
+    assert gc.get_threshold() == (RAISED[0] * FACTOR, 10, 10)
+    end()
+    assert gc.get_threshold() == RAISED

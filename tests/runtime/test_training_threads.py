@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,10 @@ from tests.runtime.toys import Mlp, ones
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from torch import Tensor
+
+    from tests.runtime.conftest import Configured
 
 
 def trained(steps: int, width: int, elsewhere: bool) -> Iterator[Any]:
@@ -96,3 +101,33 @@ def test_one_model_on_two_threads_has_parents_and_micro_batches_of_its_own_threa
             assert dump.micro_batches[entry] == dump.micro_batches[parent]
     assert len({entry for entry in dump.construct if dump.construct[entry] is None}) == 2 * 2 * steps
     assert len(dump.construct) == 2 * steps * (5 + 5)
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_what_a_backward_on_another_thread_may_be_calling_is_left_alone(configured: Configured, level: str) -> None:
+    model = Mlp()
+    is_inside, may_go_on = threading.Event(), threading.Event()
+
+    def wait(_: Tensor) -> None:
+        is_inside.set()
+        assert may_go_on.wait(60)
+
+    x = ones(2, 4).requires_grad_()
+    x.register_hook(wait)  # type: ignore[no-untyped-call]
+    debugger = configured(level, "all")
+    debugger.start(model)
+    output = model(x).sum()
+    thread = threading.Thread(target=output.backward)
+    thread.start()
+    assert is_inside.wait(60)
+    debugger.stop()
+    # Empty: without one, torch would free what the other thread has just been given.
+    expected: object = None if level == "L1" else OrderedDict()
+    assert [parameter._backward_hooks for parameter in model.parameters()] == [expected] * 6
+    may_go_on.set()
+    thread.join()
+    other = Mlp()
+    debugger.start(other)
+    other(x.detach()).sum().backward()
+    debugger.stop()
+    assert [parameter._backward_hooks for parameter in other.parameters()] == [None] * 6

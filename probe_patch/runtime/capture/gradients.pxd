@@ -5,7 +5,7 @@ from probe_patch.runtime.capture.nested cimport tensors_in
 from probe_patch.runtime.capture.forwards cimport Call
 from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.shares cimport Part, watch
-from probe_patch.runtime.capture.tensor_hooks cimport make_hooks, unmake_hooks
+from probe_patch.runtime.capture.tensor_hooks cimport is_backward_running, make_hooks, unmake_hooks
 from probe_patch.runtime.capture.walks cimport nodes_that_pass_on
 from probe_patch.runtime.store cimport Store
 cdef object _get_level

@@ -22,7 +22,7 @@ from probe_patch.runtime.capture.arrivals import Arrival, Awaited
 from probe_patch.runtime.capture.backward import LEAF, NOTHING, Backward
 from probe_patch.runtime.capture.nested import tensors_in
 from probe_patch.runtime.capture.shares import Passing, Share, watch
-from probe_patch.runtime.capture.tensor_hooks import are_ours, make_hooks, unmake_hooks
+from probe_patch.runtime.capture.tensor_hooks import are_ours, is_backward_running, make_hooks, unmake_hooks
 from probe_patch.runtime.capture.walks import nodes_that_pass_on
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ class Gradients:
         tensors, self._tensors = self._tensors, []
         # Hands are laid on tensors, which a torch function mode of the run's would see.
         with torch._C.DisableTorchFunction():
+            session.dictionaries_stay = is_backward_running()
             for reference in hooked:
                 try:
                     hooks = reference()
@@ -113,7 +114,7 @@ class Gradients:
                         _take_off(session, hooks)
                 except Exception as error:  # noqa: PERF203
                     self._store.problems.note("removing a hook", error)
-            for tensor in tensors:
+            for tensor in () if session.dictionaries_stay else tensors:
                 try:
                     unmake_hooks(tensor())
                 except Exception as error:  # noqa: PERF203

@@ -3,6 +3,7 @@ from probe_patch.runtime.capture.forward_hooks cimport ForwardHooks, vars
 from probe_patch.runtime.capture.names cimport NamedModule
 from probe_patch.runtime.capture.parameters cimport OwnParameters
 from probe_patch.runtime.capture.session cimport Session
+from probe_patch.runtime.capture.tensor_hooks cimport is_backward_running
 from probe_patch.runtime.capture.unhooked cimport Unhooked
 cimport cython
 cdef object _DisableTorchFunction

@@ -13,6 +13,7 @@ from probe_patch.runtime.capture.module_calls import ModuleCalls
 from probe_patch.runtime.capture.names import Model, NamedModule, named_modules
 from probe_patch.runtime.capture.parameters import OwnParameters
 from probe_patch.runtime.capture.session import Session
+from probe_patch.runtime.capture.tensor_hooks import is_backward_running
 from probe_patch.runtime.capture.unhooked import Unhooked
 
 _DisableTorchFunction: Final = torch._C.DisableTorchFunction
@@ -70,6 +71,7 @@ class ModuleCapture:
                 self._take_off(module)
         parameters, self._parameters = self._parameters, []
         with _DisableTorchFunction():
+            self._session.dictionaries_stay = is_backward_running()
             for one in parameters:
                 try:
                     one.remove()

@@ -15,7 +15,7 @@ cdef class Session:
     cdef public object gradients
     cdef HookLock _lock
     cdef public bint takes_inputs, takes_outputs, takes_backward
-    cdef public bint is_open, is_paused, may_meet_again
+    cdef public bint is_open, is_paused, dictionaries_stay, may_meet_again
     cdef long _depth
     cdef list _apart, _passes
     cdef object _pid

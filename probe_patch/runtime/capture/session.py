@@ -38,6 +38,7 @@ class Session:
 
     Attributes:
         is_paused: whether nothing is recorded for now but the gradients of what was.
+        dictionaries_stay: whether tensors keep the dictionary of hooks that they were given, once it is empty.
         may_meet_again: whether a tensor may be recorded of a module and of the function that the module is made of.
     """
 
@@ -55,6 +56,7 @@ class Session:
         self.recomputations = Recomputations()
         self.is_open = True
         self.is_paused = False
+        self.dictionaries_stay = False
         self.may_meet_again = self.wanted.modules and self.wanted.functions is not None
         # Deeper than one where a value runs its owner's code while it is recorded, and that a module.
         self._depth = 0

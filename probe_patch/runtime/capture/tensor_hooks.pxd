@@ -1,6 +1,8 @@
 cimport cython
 from probe_patch.runtime.capture.session cimport Session
 from probe_patch.runtime.capture.tracing cimport is_compiling
+cdef object _ENGINE
+cpdef bint is_backward_running() except -1
 cdef class TensorHook:
     cpdef take(self, Session session, object gradient)
     cpdef _take(self, object gradient)

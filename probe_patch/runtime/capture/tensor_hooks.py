@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
+
+from torch.autograd import graph
 
 from probe_patch.runtime.capture.tracing import is_compiling
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch import Tensor
 
     from probe_patch.runtime.capture.session import Session
+
+
+_ENGINE: Final = graph._engine_run_backward.__code__
+"""Of what hands every backward pass to autograd, and waits for it."""
 
 
 class TensorHook:
@@ -68,7 +78,7 @@ class GradientHook(TensorHook):
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self, None)
-        if self._tensor is not None:
+        if self._tensor is not None and not self._session.dictionaries_stay:
             unmake_hooks(self._tensor())
 
     def __call__(self, gradient: Tensor) -> None:
@@ -108,6 +118,19 @@ def unmake_hooks(tensor: Tensor | None) -> None:
     """Take the dictionary off a tensor that had none before ours and is still there, if nobody's hook is in it."""
     if tensor is not None and tensor._backward_hooks is not None and not tensor._backward_hooks:
         tensor._backward_hooks = None
+
+
+def is_backward_running() -> bool:
+    """Whether autograd is at work for any thread: then it may be calling what a tensor's dictionary keeps alive."""
+    frames: dict[int, FrameType | None] = {**sys._current_frames()}
+    # A frame that a variable of its own refers to does not go without Python's garbage collector.
+    frames[threading.get_ident()] = sys._getframe().f_back
+    for frame in frames.values():
+        while frame is not None:
+            if frame.f_code is _ENGINE:
+                return True
+            frame = frame.f_back
+    return False
 
 
 def are_ours(hooks: Any) -> bool:
