@@ -14,6 +14,7 @@ from torch.nn import functional
 from probe_patch.runtime.capture.shares import Passing
 from tests.runtime.configs import debugger_with
 from tests.runtime.dumps import only_rank, read_dump
+from tests.runtime.graphs import nodes_behind
 from tests.runtime.toys import Around
 
 Function = Callable[..., Tensor]
@@ -55,13 +56,6 @@ class Gradients:
 
     def recorded(self, entry: str) -> list[Any]:
         return list(self.dump.data[entry]["output"])
-
-
-def nodes_behind(tensor: Tensor) -> list[Any]:
-    found: list[Any] = [tensor.grad_fn]
-    for node in found:
-        found += [behind for behind, _ in node.next_functions if behind is not None and behind not in found]
-    return found
 
 
 def checksum(tensor: Tensor) -> str:

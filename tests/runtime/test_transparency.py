@@ -28,6 +28,7 @@ from probe_patch.runtime.capture.unhooked import Method
 from probe_patch.runtime.debugger import PrecisionDebugger
 from tests.runtime.conftest import Configured
 from tests.runtime.dumps import read_dump, texts_of
+from tests.runtime.graphs import nodes_behind
 from tests.runtime.toys import Around, Dropping, Echo, Fails, InPlace, Mlp, Shared, ones
 
 HOOKS = (CallHook, GradientHook, Passing, Method, OwnParameters)
@@ -159,13 +160,6 @@ def test_after_stop_no_hook_is_left_and_the_users_are_where_they_were(debugger: 
 
 def users_hook(*_: object) -> None:
     """Stays on copies."""
-
-
-def nodes_behind(tensor: Tensor) -> list[Any]:
-    nodes: list[Any] = [tensor.grad_fn]
-    for node in nodes:
-        nodes += [behind for behind, _ in node.next_functions if behind is not None and behind not in nodes]
-    return nodes
 
 
 def objects_of_ours() -> list[object]:

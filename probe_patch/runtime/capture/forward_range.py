@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from probe_patch.errors import WrongUsage
-from probe_patch.runtime.capture.hooks import CallHook, inside_backward
+from probe_patch.runtime.capture.hooks import CallHook
 from probe_patch.runtime.capture.names import named_modules
+from probe_patch.runtime.capture.tracing import inside_backward
 
 if TYPE_CHECKING:
     from torch import nn

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from torch._C import _current_graph_task_id
 from torch.compiler import is_compiling
 
 from probe_patch.runtime.capture.around_forwards import BeginsCall, BeginsPass, BeginsVisit, EndsCall, EndsVisit
@@ -78,8 +77,3 @@ class AfterPass(CallHook, EndsVisit):
 
 for kind in (BeforeForward, AfterForward, BeforePass, BeforeVisit, AfterPass):
     call_as_base(kind)
-
-
-def inside_backward() -> bool:
-    """Whether autograd is running a backward pass on this thread."""
-    return _current_graph_task_id() != -1

@@ -1,4 +1,4 @@
-"""Whether torch only looks at what runs: torch.compile, torch.export or torch.jit.trace."""
+"""Whether torch only looks at what runs (torch.compile, torch.export, torch.jit.trace), or runs it in a backward."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def is_traced() -> bool:
     return is_compiling() or _get_tracing_state() is not None
 
 
+def inside_backward() -> bool:
+    """Whether autograd is running a backward pass on this thread."""
+    return _current_graph_task_id() != -1
+
+
 def is_no_pass() -> bool:
     """Whether what runs is compiled, traced or recomputed."""
-    return is_traced() or _current_graph_task_id() != -1
+    return is_traced() or inside_backward()
